@@ -1,0 +1,1 @@
+"""What is run, identically everywhere: tiers, trajectories, recorded trajectories, and the tasks they act on."""
