@@ -1,0 +1,1 @@
+"""How each kind of layer is made: base, repo, deps, snapshot. One file each."""
