@@ -1,0 +1,81 @@
+"""Several sessions of one study as one: only of like hosts, and only where the labels mean the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from excise.errors import InputError
+from excise.measure import host
+from excise.measure.record import Cell, Noted, StudyRecord
+from excise.measure.store import Study
+
+
+def merge(studies: Sequence[Study]) -> Study:
+    """All trials in one study; each study becomes a session of its own, or several if it had several."""
+    if len(studies) < 2:
+        raise InputError("merging takes at least two studies")
+    first = studies[0].record
+    _refuse_the_same_twice(studies)
+    for other in studies[1:]:
+        _refuse_unlike(first, other.record)
+    trials, sessions = [], 0
+    for study in studies:
+        trials += [replace(t, session=t.session + sessions) for t in study.trials]
+        sessions += max([study.record.session, *(t.session for t in study.trials)])
+    cells = {c.name: c for s in studies for c in s.record.cells}
+    record = replace(
+        first,
+        id="+".join(s.record.id for s in studies),
+        started=min(s.record.started for s in studies),
+        session=sessions,
+        blocks=max(s.record.blocks for s in studies),
+        cells=tuple(cells.values()),
+        substrates={k: v for s in reversed(studies) for k, v in s.record.substrates.items()},
+        skipped={k: v for s in studies for k, v in s.record.skipped.items()},
+        doubts=_all_doubts(studies),
+    )
+    return Study(record, trials)
+
+
+def _refuse_the_same_twice(studies: Sequence[Study]) -> None:
+    seen: set[str] = set()
+    for study in studies:
+        parts = set(study.record.id.split("+"))
+        if parts & seen:
+            raise InputError(f"study {study.record.id} would be merged twice")
+        seen |= parts
+
+
+def _refuse_unlike(a: StudyRecord, b: StudyRecord) -> None:
+    apart = host.unlike(a.host, b.host)
+    if apart:
+        raise InputError(
+            f"{b.id} is of another host than {a.id} ({'; '.join(apart)}): their times do not mix"
+        )
+    if a.version != b.version:
+        raise InputError(
+            f"{a.id} was made by Excise {a.version}, {b.id} by {b.version}: run it again"
+        )
+    if a.limits != b.limits or a.placement != b.placement:
+        raise InputError(f"{a.id} and {b.id} had other limits or cores: their times do not mix")
+    ours = {c.name: c for c in a.cells}
+    for cell in b.cells:
+        mine = ours.get(cell.name)
+        if mine is not None and _meaning(mine) != _meaning(cell):
+            raise InputError(f"{cell.name} is not the same substrate in {a.id} and {b.id}")
+    for workload, digest in b.references.items():
+        if a.references.get(workload, digest) != digest:
+            raise InputError(f"{workload} gave other observations in {b.id} than in {a.id}")
+    for label, said in b.substrates.items():
+        if a.substrates.get(label, said) != said:
+            raise InputError(f"{label} had other versions or settings in {b.id} than in {a.id}")
+
+
+def _meaning(cell: Cell) -> tuple[str, dict[str, str]]:
+    return cell.substrate, cell.options
+
+
+def _all_doubts(studies: Sequence[Study]) -> tuple[Noted, ...]:
+    return tuple({d.text: d for s in studies for d in s.record.doubts}.values())
