@@ -1,0 +1,1 @@
+"""The native door: the cloud's verbs as HTTP and JSON, described by an OpenAPI document."""

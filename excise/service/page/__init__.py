@@ -1,0 +1,1 @@
+"""The live page: three files, served as they are, with nothing from anywhere else and nothing inline."""
