@@ -1,0 +1,161 @@
+"""Other people's sandboxes with an agent inside and without: what their own exec costs, and what is left of it.
+
+H is the least that a Python program on the host must do to run a command and have its outputs. Docker has to be
+there, and podman, gVisor and bubblewrap are measured where they are: lab/up docker podman gvisor; eval "$(lab/env)".
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from typing import TypeVar
+
+from bench.convention import Row, Sample, interleaved
+from bench.host.baseline import TRUE, capture
+from excise.substrates.base import Closes, Substrate
+from excise.substrates.registry import availability, open_substrate
+from excise.types import Action, Handle, Spec
+
+T = TypeVar("T")
+
+H = "H: spawn and capture in Python"
+ONE_TRUE = Action(TRUE)
+BRIEF = Action(("sleep", "0.02"))
+ENGINES = ("docker", "podman", "gvisor")
+OWN_EXEC = {"docker": (100, 40), "podman": (250, 100), "gvisor": (300, 100)}
+"""Not ours to hasten: the bounds only say when a figure is not to be believed."""
+THROUGH_AGENT = {"docker": (1.5, 1.3), "podman": (1.5, 1.3), "gvisor": (60, 20)}
+"""Below gVisor starting a process is what costs, whoever asks for it."""
+BWRAP = (15, 6)
+ACTIONS, CREATIONS, TRIAL = 120, 16, 50
+
+
+def rows() -> Iterator[Row]:
+    with asyncio.Runner() as runner:
+        bench = _Bench(runner)
+        if "docker" not in bench.usable:
+            sys.exit("docker cannot be used: " + bench.why["docker"])
+        try:
+            yield from _actions(bench)
+            for engine in ENGINES:
+                if engine in bench.usable:
+                    yield _created(bench, engine)
+            yield _own_time(bench)
+        finally:
+            bench.close()
+
+
+class _Bench:
+    """The substrates that can be used here, and one event loop for all of them."""
+
+    def __init__(self, runner: asyncio.Runner) -> None:
+        self._loop = runner.get_loop()
+        self.usable: dict[str, Substrate] = {}
+        self.why: dict[str, str] = {}
+        for name in (*ENGINES, *(f"{engine}+agent" for engine in ENGINES), "bwrap"):
+            found = self.do(availability(name))
+            self.why[name] = str(found)
+            if found.usable:
+                self.usable[name] = open_substrate(name)
+
+    def do(self, work: Awaitable[T]) -> T:
+        return self._loop.run_until_complete(work)
+
+    def create(self, name: str) -> Handle:
+        substrate = self.usable[name]
+        box = self.do(substrate.create(Spec()))
+        self.do(substrate.ready(box))
+        return box
+
+    def act(self, name: str, box: Handle, action: Action = ONE_TRUE) -> None:
+        seen = self.do(self.usable[name].run(box, action))
+        if not seen.ok:
+            sys.exit(f"{name}: {seen.text}")
+
+    def destroy(self, name: str, box: Handle) -> None:
+        self.do(self.usable[name].destroy(box))
+
+    def close(self) -> None:
+        for substrate in self.usable.values():
+            if isinstance(substrate, Closes):
+                self.do(substrate.close())
+
+
+def _actions(bench: _Bench) -> Iterator[Row]:
+    boxes = {name: bench.create(name) for name in bench.usable}
+    try:
+        taken = interleaved(
+            {
+                "H": lambda: capture(TRUE),
+                **{name: _acting(bench, name, box) for name, box in boxes.items()},
+            },
+            rounds=ACTIONS,
+        )
+    finally:
+        for name, box in boxes.items():
+            bench.destroy(name, box)
+    for engine in ENGINES:
+        if engine in bench.usable:
+            yield _over(f"action by {engine}'s own exec", taken, engine, OWN_EXEC[engine])
+            inside = f"{engine}+agent"
+            yield _over(f"action through {inside}", taken, inside, THROUGH_AGENT[engine])
+    if "bwrap" in bench.usable:
+        yield _over("action in a bubblewrap of its own", taken, "bwrap", BWRAP)
+
+
+def _acting(bench: _Bench, name: str, box: Handle) -> Callable[[], object]:
+    return lambda: bench.act(name, box)
+
+
+def _over(name: str, taken: Mapping[str, Sample], which: str, bounds: tuple[float, float]) -> Row:
+    found = taken[which]
+    return _made(name, found.p50_us / taken["H"].p50_us, H, bounds, found)
+
+
+def _created(bench: _Bench, engine: str) -> Row:
+    """From nothing to the first answer; removals are not timed."""
+    taken = interleaved(
+        {name: _creating(bench, name) for name in (engine, f"{engine}+agent")}, rounds=CREATIONS
+    )
+    plain, inside = taken[engine], taken[f"{engine}+agent"]
+    value = inside.p50_us / plain.p50_us
+    return _made(f"create with the agent in {engine}", value, "create without", (1.1, 1.0), inside)
+
+
+def _creating(bench: _Bench, name: str) -> Callable[[], object]:
+    def create() -> int:
+        start = time.perf_counter_ns()
+        box = bench.do(bench.usable[name].create(Spec()))
+        took = time.perf_counter_ns() - start
+        bench.destroy(name, box)
+        return took
+
+    return create
+
+
+def _own_time(bench: _Bench) -> Row:
+    """What this process computes while a trial of brief actions runs, of what the trial takes."""
+    name = "docker+agent"
+    shares = []
+    for _ in range(5):
+        cpu, start = time.process_time_ns(), time.perf_counter_ns()
+        box = bench.create(name)
+        for _ in range(TRIAL):
+            bench.act(name, box, BRIEF)
+        bench.destroy(name, box)
+        wall = time.perf_counter_ns() - start
+        shares.append((time.process_time_ns() - cpu) / wall)
+    found = Sample(tuple(share * 1e6 for share in shares))
+    return _made(
+        "harness CPU in a trial of 20 ms actions",
+        found.p50_us / 1e6,
+        "the trial",
+        (0.05, 0.03),
+        found,
+    )
+
+
+def _made(name: str, value: float, baseline: str, bounds: tuple[float, float], of: Sample) -> Row:
+    return Row(name, value, baseline, *bounds, len(of.times_us), of.p50_us, of.p95_us)
