@@ -1,0 +1,23 @@
+"""gVisor's kernel below the Docker Engine against the contract. Needs an engine that knows it: lab/up docker gvisor."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import pytest
+
+from excise.substrates.base import Substrate
+from excise.substrates.conformance import Conformance
+from excise.substrates.container import open_substrate
+
+
+@pytest.mark.docker
+@pytest.mark.lab
+@pytest.mark.usefixtures("gvisor")
+class TestGvisor(Conformance):
+    deviations: ClassVar = {
+        "missing_directory": "its exec starts a command although the working directory is a file"
+    }
+
+    def substrate(self) -> Substrate:
+        return open_substrate(runtime="runsc")

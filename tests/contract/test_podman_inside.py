@@ -1,0 +1,17 @@
+"""An agent inside containers of the podman API against the contract."""
+
+from __future__ import annotations
+
+import pytest
+
+from excise.substrates.base import Substrate
+from excise.substrates.conformance import Conformance
+from excise.substrates.container import open_substrate
+
+
+@pytest.mark.podman
+@pytest.mark.lab
+@pytest.mark.usefixtures("podman")
+class TestPodmanInside(Conformance):
+    def substrate(self) -> Substrate:
+        return open_substrate(engine="podman", agent="inside")
