@@ -13,7 +13,7 @@ import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeAlias
 
-from excise.service.heads import MOST_HEAD_BYTES, BadHead, Head, chunked, parse
+from excise.service.heads import MOST_HEAD_BYTES, BadHead, Head, chunked, parse, token_of
 from excise.types import MIB
 
 HEAD_S = 15.0
@@ -47,6 +47,12 @@ class Asked:
         self.body = body
         self.id = secrets.token_hex(8)
         self._gate = gate
+
+    @property
+    def token(self) -> str | None:
+        """The key that came along."""
+        fields = self.head.fields
+        return token_of(fields.get("x-api-key"), fields.get("authorization"))
 
     def begin(self, status: int, kind: bytes) -> None:
         """What follows comes in pieces."""

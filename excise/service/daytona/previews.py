@@ -63,6 +63,13 @@ async def serve(desk: Desk, shares: Shares, request: web.Request) -> web.StreamR
     target = f"/{rest}?{query}" if query else f"/{rest}"
     head = request_head(request.method, target, request.headers.items(), port)
     desk.cloud.renew(box)
+    with desk.streaming(box.owner):
+        return await _served(desk, box, port, head, request)
+
+
+async def _served(
+    desk: Desk, box: Sandbox, port: int, head: bytes, request: web.Request
+) -> web.StreamResponse:
     async with asked(desk.cloud, box, port, head, _body(request)) as (told, body):
         response = web.StreamResponse(status=told.status, reason=told.reason)
         for key, value in told.headers:

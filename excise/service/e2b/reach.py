@@ -8,9 +8,10 @@ from binascii import Error as NotBase64
 from collections.abc import Mapping
 
 from excise.errors import InputError, Phase, SandboxGone
-from excise.service.doors import Desk, token_of
+from excise.service.doors import Desk
 from excise.service.errors import NAME, Unauthorized
 from excise.service.files import Files
+from excise.service.heads import token_of
 from excise.service.people import Person
 from excise.service.sandbox import Sandbox, State
 
