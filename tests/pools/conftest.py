@@ -12,7 +12,7 @@ import hashlib
 import os
 import subprocess
 import zipfile
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -72,6 +72,7 @@ class World:
     """A store, a package and a repository with commits `first` and `second`."""
 
     store: Path
+    index: Path
     source: Path
     first: str
     second: str
@@ -87,17 +88,21 @@ class World:
 
 
 @pytest.fixture(scope="session")
-def world(able: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def world(able: None, tmp_path_factory: pytest.TempPathFactory) -> World:
     index, source = (tmp_path_factory.mktemp(name) for name in ("index", "source"))
     _wheel(index)
     commits = []
     for number in (1, 2):
         (source / "file").write_text(f"{number}\n")
         commits.append(_commit(source, str(number)))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PIP_NO_INDEX", "1")
-        patch.setenv("PIP_FIND_LINKS", str(index))
-        yield World(tmp_path_factory.mktemp("store"), source, *commits)
+    return World(tmp_path_factory.mktemp("store"), index, source, *commits)
+
+
+@pytest.fixture(autouse=True)
+def index_of_our_own(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For each test alone: a variable that outlived it would cut others off the real index."""
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(world.index))
 
 
 def _commit(source: Path, message: str) -> str:
