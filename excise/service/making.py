@@ -24,7 +24,7 @@ from excise.service.rates import Rate
 from excise.service.sandbox import NS, AtEnd, Ended, Sandbox, Wanted, new_id
 from excise.service.taxes import Coming, Taxes
 from excise.service.templates import Template
-from excise.service.wish import spec_of, template_of, until_ready
+from excise.service.wish import moved_in, spec_of, template_of, until_ready
 from excise.types import Action, Handle, Observation, Spec
 
 
@@ -52,6 +52,7 @@ class Making(Abilities):
         with self.coming(Coming(owner, wanted, template.spec.image, self.now_ns())) as coming:
             prepared = await self.builds.prepared(template)
             spec = spec_of(owner, wanted, prepared.spec, self.policy)
+            prepared = moved_in(wanted, prepared, spec)
             self.admit(owner, spec)
             with self.census.named(owner, wanted.name):
                 handle, created_ns = await self._made(owner, spec, prepared)

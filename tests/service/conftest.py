@@ -10,10 +10,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TypeVar
 
 import pytest
 
@@ -31,6 +32,8 @@ from excise.substrates.base import Availability, Substrate
 from excise.substrates.fake import Fake
 from excise.substrates.local import Local
 from excise.substrates.registry import availability
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -124,6 +127,17 @@ class E2BClient:
                     await asyncio.sleep(0.01)
 
         asyncio.run_coroutine_threadsafe(until(), self.loop).result()
+
+    def wait(self, work: Coroutine[Any, Any, T]) -> T:
+        """What comes of this on the service's own loop."""
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(30)
+
+    def until(self, true: Callable[[], bool]) -> None:
+        """Ask again and again."""
+        deadline = time.monotonic() + 20
+        while not true():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
 
     def gone(self, id_: str) -> None:
         """Wait until that sandbox has ended."""
