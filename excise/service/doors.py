@@ -59,13 +59,16 @@ class Desk:
 
         Each call counts as a request of its owner, who is refused where there are too many.
         """
-        now_s = time.time()
-        key = self.ring.check(token, now_s, scope)
-        wait_s = self.rate.take(key.owner, now_s)
+        key = self.ring.check(token, time.time(), scope)
+        self.count(key.owner)
+        return key
+
+    def count(self, owner: str) -> None:
+        """One request more of this owner's, whatever proved that it is; refused where there are too many."""
+        wait_s = self.rate.take(owner, time.time())
         if wait_s is not None:
             text = f"you ask more often than {self.cloud.policy.requests_per_s:g} times a second"
             raise Refused(text, phase=Phase.RUN, retry_after_s=wait_s, theirs=True)
-        return key
 
     @contextmanager
     def streaming(self, owner: str) -> Iterator[None]:

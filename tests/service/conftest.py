@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -176,7 +176,7 @@ MAIN = "from excise.cli import main; raise SystemExit(main())"
 class Daemon:
     """One `excise serve`."""
 
-    def __init__(self, folder: Path, *words: str) -> None:
+    def __init__(self, folder: Path, *words: str, env: Mapping[str, str]) -> None:
         self.folder = folder
         command = [
             sys.executable,
@@ -191,7 +191,7 @@ class Daemon:
         ]
         self.process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            env={**os.environ, "TMPDIR": str(folder.parent)},
+            env={**os.environ, "TMPDIR": str(folder.parent), **env},
         )  # fmt: skip
         self.said: list[str] = []
         self.errors: list[str] = []
@@ -228,8 +228,8 @@ Start = Callable[..., Daemon]
 def start(tmp_path: Path) -> Iterator[Start]:
     running: list[Daemon] = []
 
-    def begin(*words: str) -> Daemon:
-        running.append(Daemon(tmp_path / "state", *words))
+    def begin(*words: str, env: Mapping[str, str] = {}) -> Daemon:
+        running.append(Daemon(tmp_path / "state", *words, env=env))
         return running[-1]
 
     yield begin

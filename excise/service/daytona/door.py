@@ -97,6 +97,7 @@ class Daytona:
         token = bearer(request)
         if token is None and found and self._signed.find(request.method, path):
             box = self._by_signature(request, id_)
+            desk.count(box.owner)
         else:
             box = desk.cloud.find(desk.owner(token), id_)
         if found is None:

@@ -57,6 +57,7 @@ async def serve(desk: Desk, shares: Shares, request: web.Request) -> web.StreamR
     number, _, rest = rest.partition("/")
     port = _port(number)
     box = _allowed(shares, request, name, port)
+    desk.count(box.owner)
     if "Upgrade" in request.headers:
         raise Unsupported("previews carry plain HTTP only, no WebSocket")
     query = request.rel_url.raw_query_string

@@ -46,6 +46,7 @@ async def reached(desk: Desk, headers: Mapping[str, str]) -> Sandbox:
     token = headers.get("x-access-token")
     if token is not None:
         sandbox = desk.cloud.by_token(id_, token)
+        desk.count(sandbox.owner)
     elif (key := token_of(headers.get("x-api-key"), headers.get("authorization"))) is not None:
         sandbox = desk.cloud.find(desk.owner(key), id_)
     else:
