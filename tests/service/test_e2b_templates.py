@@ -149,8 +149,11 @@ def test_a_repository_is_named_by_the_template_or_the_metadata_and_kept_ready(
     def script(client):
         cloud = client.served.cloud
 
-        def got(box):
-            return str(cloud.substrate.got(cloud.find("alice", box.sandbox_id).handle))
+        def found_ready():
+            box = Sandbox.create(metadata=metadata, **client.alice)
+            found = cloud.substrate.got(cloud.find("alice", box.sandbox_id).handle)
+            box.kill()
+            return "exact" in str(found)
 
         def shows(box):
             return box.commands.run(
@@ -169,7 +172,7 @@ def test_a_repository_is_named_by_the_template_or_the_metadata_and_kept_ready(
         placed = Sandbox.create(f"base?repo=ours&commit={first}&path=/srv/it", **client.alice)
         assert placed.files.read("/srv/it/file") == FIRST
         assert placed.commands.run("pwd").stdout == "/srv/it\n"
-        client.until(lambda: "exact" in got(Sandbox.create(metadata=metadata, **client.alice)))
+        client.until(found_ready)
         for name, said in (
             ("base?repo=ours", "names its commit"),
             (f"base?repo=theirs&commit={first}", "no repository 'theirs'"),
