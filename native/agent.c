@@ -11,6 +11,7 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "action.h"
@@ -25,6 +26,9 @@
 #include "tree.h"
 
 enum { FIRST_FREE = 3 };
+
+/* A client that closes has mostly told the spawner as well, which chooses the time to kill us. */
+static const struct timespec grace = {0, 20000000};
 
 static const char FEATURES[] = "exec stream pty background shell spare files environment";
 static enum agent_role role;
@@ -162,6 +166,7 @@ int agent_serve(int in, int out, enum agent_role as)
     while (link_is_open()) turn();
     files_forget();
     if (as == ROLE_PLACED) tree_signal(NO_TAG, SIGKILL);
+    else nanosleep(&grace, NULL);
     return 0;
 }
 

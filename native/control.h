@@ -21,7 +21,8 @@ enum control_op {
     CTL_UPPER = 7,    /* u32 box -> CTL_OK with its upper directory, as a descriptor */
     CTL_FROZEN = 8,   /* u32 snapshot -> CTL_OK with its directory, as a descriptor */
     CTL_HELLO = 9,    /* -> CTL_OK: u32 version, u32 facts (enum fact) */
-    CTL_CREATE_LATER = 10, /* as CTL_CREATE, for a jail that nobody waits for yet: begun after some milliseconds */
+    CTL_CREATE_LATER = 10, /* u32 box whose place was taken, as for CTL_DESTROY, or 0; then as CTL_CREATE, for a jail that
+                              nobody waits for yet: begun after some milliseconds */
 };
 
 enum control_answer {

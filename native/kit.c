@@ -19,6 +19,8 @@ struct kit_head {
     uint32_t number, error, stage;
 };
 
+static int owed; /* taken, and no other asked for yet */
+
 static void kit_empty(struct kit *kit, uint32_t number)
 {
     kit->number = number;
@@ -79,9 +81,22 @@ int kits_start(const char *scratch, const int *unneeded, int count)
         maker(line[1], scratch);
     }
     close(line[1]);
-    if (child > 0 && write(line[0], "++++", STOCK) == STOCK) return line[0];
+    owed = STOCK;
+    if (child > 0 && kits_ask(line[0]) == 0) return line[0];
     close(line[0]);
     return -1;
+}
+
+int kits_owed(void) { return owed; }
+
+bool kits_are_scarce(void) { return STOCK - owed < LEAST; }
+
+int kits_ask(int line)
+{
+    static const char wishes[STOCK];
+    ssize_t put = write(line, wishes, (size_t)owed);
+    if (put > 0) owed -= (int)put;
+    return put < 0 ? -1 : 0;
 }
 
 static const char *stage_name(uint32_t stage)
@@ -107,7 +122,8 @@ int kit_take(int line, struct kit *kit, const char **stage)
     struct received got;
     struct kit_head head;
     *stage = "kit";
-    if (!message_receive(line, &head, sizeof head, &got) || write(line, "+", 1) != 1) return -1;
+    if (!message_receive(line, &head, sizeof head, &got)) return -1;
+    owed++;
     if (head.error != 0) {
         *stage = stage_name(head.stage);
         errno = (int)head.error;

@@ -10,7 +10,7 @@
 #include "cgroup.h"
 #include "spaces.h"
 
-enum { STOCK = 4 };
+enum { STOCK = 8, LEAST = 3 };
 
 struct kit {
     uint32_t number;
@@ -20,6 +20,12 @@ struct kit {
 
 /* Start the process that makes kits; it must not keep `unneeded`. Returns the line that kits come out of, or -1. */
 int kits_start(const char *scratch, const int *unneeded, int count);
+
+/* Have others made in place of those that were taken: a maker that works while a jail is made is in its way, so not at
+ * once, unless few are left. -1 if there is no maker. */
+int kits_ask(int line);
+int kits_owed(void);
+bool kits_are_scarce(void);
 
 /* Take a ready kit, or wait for the one under way. 0, or -1 with errno and the stage that failed. */
 int kit_take(int line, struct kit *kit, const char **stage);

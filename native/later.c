@@ -4,17 +4,9 @@
 #include <string.h>
 #include <time.h>
 
-enum { WAIT_MS = 5 };
+enum { WAIT_MS = 4 }; /* of all alike, so that they are due in the order they came */
 
-struct order_kept {
-    uint32_t box, tag;
-    uint64_t due_ms;
-    size_t size;
-    struct order_kept *next;
-    unsigned char body[];
-};
-
-static struct order_kept *first, **last = &first;
+static struct later_task *first, **last = &first;
 
 static uint64_t now_ms(void)
 {
@@ -23,29 +15,29 @@ static uint64_t now_ms(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-bool later_add(uint32_t box, uint32_t tag, const unsigned char *body, size_t size)
+bool later_add(enum later kind, uint32_t box, uint32_t tag, const unsigned char *body, size_t size)
 {
-    struct order_kept *kept = malloc(sizeof *kept + size);
-    if (kept == NULL) return false;
-    *kept = (struct order_kept){.box = box, .tag = tag, .due_ms = now_ms() + WAIT_MS, .size = size};
-    memcpy(kept->body, body, size);
-    *last = kept;
-    last = &kept->next;
+    struct later_task *task = malloc(sizeof *task + size);
+    if (task == NULL) return false;
+    *task = (struct later_task){.kind = kind, .box = box, .tag = tag, .due_ms = now_ms() + WAIT_MS, .size = size};
+    if (size > 0) memcpy(task->body, body, size);
+    *last = task;
+    last = &task->next;
     return true;
 }
 
-static struct order_kept *take(struct order_kept **link)
+static struct later_task *take(struct later_task **link)
 {
-    struct order_kept *kept = *link;
-    *link = kept->next;
+    struct later_task *task = *link;
+    *link = task->next;
     if (*link == NULL) last = link;
-    return kept;
+    return task;
 }
 
 bool later_drop(uint32_t box)
 {
-    for (struct order_kept **link = &first; *link; link = &(*link)->next) {
-        if ((*link)->box != box) continue;
+    for (struct later_task **link = &first; *link; link = &(*link)->next) {
+        if ((*link)->kind != LATER_CREATE || (*link)->box != box) continue;
         free(take(link));
         return true;
     }
@@ -59,11 +51,11 @@ int later_wait_ms(void)
     return first->due_ms > now ? (int)(first->due_ms - now) : 0;
 }
 
-void later_begin(void (*begin)(uint32_t tag, const unsigned char *body, size_t size))
+void later_begin(void (*begin)(const struct later_task *task))
 {
     while (first && later_wait_ms() == 0) {
-        struct order_kept *due = take(&first);
-        begin(due->tag, due->body, due->size);
+        struct later_task *due = take(&first);
+        begin(due);
         free(due);
     }
 }

@@ -89,10 +89,18 @@ static int start_box(struct order *order, struct box *box, const char **stage)
     return done < 0 ? -1 : watch(box->pidfd, EPOLLIN, box);
 }
 
+static int take_kit(struct kit *kit, const char **stage)
+{
+    int done = kit_take(here.kits, kit, stage), why = errno;
+    if (kits_are_scarce() || (kits_owed() == 1 && !later_add(LATER_KITS, 0, 0, NULL, 0))) kits_ask(here.kits);
+    errno = why;
+    return done;
+}
+
 static int make_box(struct order *order, struct stack *stack, const char **stage)
 {
     struct kit kit;
-    if (kit_take(here.kits, &kit, stage) < 0) return -1;
+    if (take_kit(&kit, stage) < 0) return -1;
     *stage = "memory";
     order->kit = &kit;
     struct box *box = box_add(order->request.box, kit.number, stack);
@@ -162,18 +170,20 @@ static void show_upper(uint32_t tag, uint32_t id)
     show(tag, box ? box->upper : -1, "upper");
 }
 
-static void create_later(uint32_t tag, struct reader body)
+static void kill_box(uint32_t id)
 {
-    struct reader whole = body;
-    struct box_request request;
-    take_bytes(&body, &request, sizeof request);
-    if (!later_add(request.box, tag, whole.at, whole.left)) answer_failed(tag, "memory");
+    struct box *box = box_find(id);
+    if (box) box_kill(box);
 }
 
-static void begin(uint32_t tag, const unsigned char *data, size_t size)
+static void begin(const struct later_task *task)
 {
-    struct reader body = reader_of(data, size);
-    create(tag, &body);
+    struct reader body = reader_of(task->body, task->size);
+    switch (task->kind) {
+    case LATER_CREATE: create(task->tag, &body); break;
+    case LATER_KILL: kill_box(task->box); break;
+    case LATER_KITS: kits_ask(here.kits); break;
+    }
 }
 
 static void say_gone(uint32_t box, uint32_t kit, int32_t end)
@@ -190,9 +200,18 @@ static void say_gone(uint32_t box, uint32_t kit, int32_t end)
 
 static void destroy(uint32_t id)
 {
-    struct box *box = box_find(id);
-    if (box) box_kill(box);
-    else if (later_drop(id)) say_gone(id, 0, -SIGKILL);
+    if (later_drop(id)) say_gone(id, 0, -SIGKILL);
+    else if (!later_add(LATER_KILL, id, 0, NULL, 0)) kill_box(id);
+}
+
+static void create_later(uint32_t tag, struct reader body)
+{
+    struct box_request request;
+    uint32_t before = take_u32(&body);
+    struct reader whole = body;
+    take_bytes(&body, &request, sizeof request);
+    if (before) destroy(before);
+    if (!later_add(LATER_CREATE, request.box, tag, whole.at, whole.left)) answer_failed(tag, "memory");
 }
 
 static void obey(const unsigned char *data, size_t size)

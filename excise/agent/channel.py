@@ -25,6 +25,9 @@ TICK_S = 0.25
 """How often a thread that waits looks at the time."""
 
 _BUFFER_BYTES = 64 * 1024
+_FIRST_BUFFER_BYTES = 4 * 1024
+"""Most answers are short, and to clear 64 KiB costs a new connection a third of its price."""
+
 _UNTOUCHED = b"\xff" * 12
 """No frame begins like this: while it stands in the buffer, nothing has been received."""
 
@@ -41,7 +44,7 @@ class Channel:
         self.mux = Mux()
         self._sock = sock
         self._pid = os.getpid()
-        self._buffer = bytearray(_BUFFER_BYTES)
+        self._buffer = bytearray(_FIRST_BUFFER_BYTES)
         self._view = memoryview(self._buffer)
         self._sending = threading.Lock()
         self._reading = threading.Lock()
@@ -166,6 +169,9 @@ class Channel:
             else:
                 self.mux.fail(AgentGone, "the agent closed the connection")
             told = True
+            if size == len(self._view) < _BUFFER_BYTES:
+                self._buffer = bytearray(_BUFFER_BYTES)
+                self._view = memoryview(self._buffer)
         except BlockingIOError:
             told = True
         except OSError as error:

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeAlias
 
 from excise.agent.connection import Connection
 from excise.agent.errors import AgentRefused
@@ -33,10 +33,12 @@ from excise.jail.spawner import Box, Coming
 from excise.jail.yard import Standing, Yard, limits_of
 from excise.substrates.base import Proof, Terminal
 from excise.substrates.inside.habits import exec_of, place
-from excise.substrates.script import check, spill
+from excise.substrates.script import check, fits, spill
 from excise.types import Action, Egress, Observation, Spec
 
 _QUIET_S = 5.0
+
+_Made: TypeAlias = tuple[Box, Connection, egress.Network | None]
 
 
 class Jail:
@@ -83,6 +85,7 @@ class Sandbox:
         self._yard = yard
         self._spec = spec
         self._origin = origin
+        self._limits = limits_of(spec)
         self._habits = yard.habits(spec, origin)
         self._turn = threading.Lock()
         self._oom_kills = 0
@@ -118,16 +121,22 @@ class Sandbox:
     def run(self, action: Action) -> Observation:
         """Run one command to its end. On time-out the whole process tree is dead when this returns."""
         check(action.argv)
-        script = f"/tmp/.excise-{secrets.token_hex(8)}"  # noqa: S108  # in the jail
-        spilled = spill(action.argv, script)
         with self._told(Phase.RUN):
-            if spilled is not None:
-                self._agent.write(script, f"rm -f {script} 2>/dev/null; ".encode() + spilled.data)
-                action = replace(action, argv=spilled.argv)
+            if not fits(action.argv):
+                action = self._spill(action)
             what = exec_of(action, self._habits, one_shot=True)
             result = self._agent.run(what)
         oom = result.code != 0 and self._ran_out_of_memory()
         return observation_of(result, user=what.user, oom=oom)
+
+    def _spill(self, action: Action) -> Action:
+        """The same with its script in a file, if it is a script that is too long for an argument."""
+        script = f"/tmp/.excise-{secrets.token_hex(8)}"  # noqa: S108  # in the jail
+        spilled = spill(action.argv, script)
+        if spilled is None:
+            return action
+        self._agent.write(script, f"rm -f {script} 2>/dev/null; ".encode() + spilled.data)
+        return replace(action, argv=spilled.argv)
 
     def stream(self, action: Action, *, terminal: Terminal | None = None) -> Running:
         """A command whose output comes as it is written."""
@@ -156,10 +165,11 @@ class Sandbox:
 
     def reset(self) -> None:
         """Back to what `create` gave, whatever was dirtied."""
-        stack, limits = self._origin.stack, limits_of(self._spec)
+        stack, limits = self._origin.stack, self._limits
         with self._turn:
-            self._swap(stack, Phase.RESET, self._yard.standby(stack, limits))
-        self._yard.stock(self._origin, limits)
+            before = self._replace(stack, self._yard.standby(stack, limits))
+            self._yard.relieve(before[0].number, self._origin, limits)
+            _close(before)
 
     def snapshot(self) -> str:
         """Keep the files, as a reference for `Spec.image`. What runs is ended; the sandbox goes on."""
@@ -167,7 +177,7 @@ class Sandbox:
             standing = self._freeze()
             reference = self._yard.keep(standing)
             try:
-                self._swap(standing.stack, Phase.RESET)
+                self._swap(standing.stack)
             except BaseException:
                 self._yard.forget(reference)
                 raise
@@ -179,7 +189,7 @@ class Sandbox:
             raise InputError(f"{copies} copies of a sandbox cannot be made: ask for 1 or more")
         made: list[Sandbox] = []
         with self._turn, self._frozen() as standing:
-            self._swap(standing.stack, Phase.RESET)
+            self._swap(standing.stack)
             try:
                 made += (Sandbox(self._yard, self._spec, standing) for _ in range(copies))
             except BaseException:
@@ -208,23 +218,26 @@ class Sandbox:
             if self._closed or self._owner != os.getpid():
                 return
             self._closed = True
-            self._kill()
+            self._kill((self._box, self._agent, self._network))
             self._yard.let_go(self._origin)
 
-    def _kill(self) -> None:
+    def _kill(self, made: _Made) -> None:
         with contextlib.suppress(SubstrateError):
-            self._yard.spawner.destroy(self._box.number)
-        self._agent.close()
-        if self._network is not None:
-            self._network.close_now()
+            self._yard.spawner.destroy(made[0].number)
+        _close(made)
 
-    def _swap(self, stack: int, phase: Phase, coming: Coming | None = None) -> None:
+    def _swap(self, stack: int) -> None:
+        self._kill(self._replace(stack))
+
+    def _replace(self, stack: int, coming: Coming | None = None) -> _Made:
+        """Another jail in its place; what it was is returned, alive."""
         if self._closed:
-            raise gone(f"{self.name} was destroyed", phase)
+            raise gone(f"{self.name} was destroyed", Phase.RESET)
         made = _make(self._yard, self._spec, stack, coming)
-        self._kill()
+        before = (self._box, self._agent, self._network)
         self._box, self._agent, self._network = made
         self._oom_kills = 0
+        return before
 
     def _freeze(self) -> Standing:
         with self._told(Phase.RESET):
@@ -289,9 +302,14 @@ class Shell:
         self._shell.close()
 
 
-def _make(
-    yard: Yard, spec: Spec, stack: int, coming: Coming | None = None
-) -> tuple[Box, Connection, egress.Network | None]:
+def _close(made: _Made) -> None:
+    _, agent, network = made
+    agent.close()
+    if network is not None:
+        network.close_now()
+
+
+def _make(yard: Yard, spec: Spec, stack: int, coming: Coming | None = None) -> _Made:
     spawner = yard.spawner
     if coming is not None:
         made = spawner.collect(coming)

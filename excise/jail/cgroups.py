@@ -17,6 +17,7 @@ from excise.jail.phase import unavailable
 
 WANTED = ("memory", "pids", "cpu")
 ALSO = ("cpuset", "freezer")
+_PREFIX = "excise-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +128,7 @@ def make(layout: Layout, lease: str) -> tuple[Place, ...]:
     """Our directory in each hierarchy; all of them, or none and an error that says why."""
     made: list[Place] = []
     for place in layout.places:
-        path = place.path / f"excise-{lease}"
+        path = place.path / name_of(lease)
         try:
             path.mkdir()
             made.append(Place(place.kind, path))
@@ -140,6 +141,17 @@ def make(layout: Layout, lease: str) -> tuple[Place, ...]:
             remove(made)
             raise _refused(place, error) from error
     return tuple(made)
+
+
+def name_of(lease: str) -> str:
+    """What its directories are called."""
+    return f"{_PREFIX}{lease}"
+
+
+def leases_in(place: Place) -> dict[str, Place]:
+    """The directories in this one that are of leases, by lease."""
+    found = sorted(place.path.glob(f"{_PREFIX}*"))
+    return {each.name.removeprefix(_PREFIX): Place(place.kind, each) for each in found}
 
 
 def remove(places: Iterable[Place]) -> None:

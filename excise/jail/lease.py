@@ -1,8 +1,9 @@
 """Whatever jails leave on the host stands below names of a lease, held by an open lock.
 
-A lease is a folder `PID-START-RANDOM` with a file `lock`; who holds it keeps a lock on that file, which the
-kernel lets go of when the last holder is dead, however it died. So a live lease is never swept, and a dead one
-holds nothing. `cgroups` in it lists the cgroup directories that are ours, written before they are made.
+A lease is a folder `PID-START-SPACE-RANDOM` (its driver, and the name space that numbers it so) with a file
+`lock`; who holds it keeps a lock on that file, which the kernel lets go of when the last holder is dead,
+however it died. So a live lease is never swept, and a dead one holds nothing. `cgroups` in it lists the cgroup
+directories that are ours, written before they are made.
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from excise.jail.cgroups import Layout, Place
+from excise.jail.cgroups import Layout, Place, name_of
 from excise.jail.phase import unavailable
 
 LOCK, CGROUPS, SCRATCH = "lock", "cgroups", "scratch"
 _NEW = ".new-"
+_PARTS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,7 @@ class Lease:
 
     def note(self, layout: Layout) -> None:
         """Write down which cgroup directories are about to be made."""
-        lines = (f"{place.kind}:{place.path / f'excise-{self.name}'}\n" for place in layout.places)
+        lines = (f"{place.kind}:{place.path / name_of(self.name)}\n" for place in layout.places)
         (self.folder / CGROUPS).write_text("".join(lines))
 
     def let_go(self) -> None:
@@ -58,7 +60,7 @@ def root() -> Path:
 def take(place: Path | None = None) -> Lease:
     """A new lease; nobody sees it before it is locked."""
     leases = place or root()
-    name = f"{os.getpid()}-{start_of(os.getpid())}-{secrets.token_hex(4)}"
+    name = f"{os.getpid()}-{start_of(os.getpid())}-{_space()}-{secrets.token_hex(4)}"
     new = leases / f"{_NEW}{name}"
     try:
         _ours(leases)
@@ -108,8 +110,19 @@ def cgroups_of(folder: Path) -> tuple[Place, ...]:
     except OSError:
         return ()
     noted = (line.partition(":") for line in lines)
-    name = f"excise-{folder.name}"
+    name = name_of(folder.name)
     return tuple(Place(kind, Path(path)) for kind, _, path in noted if Path(path).name == name)
+
+
+def is_orphan(name: str, leases: Path) -> bool:
+    """Whether its driver is dead and its folder gone: what else has its name is nobody's.
+
+    Of one that another pid name space numbers, nothing can be told from here.
+    """
+    parts = name.split("-")
+    if len(parts) != _PARTS or parts[2] != str(_space()) or (leases / name).exists():
+        return False
+    return not _lives(name)
 
 
 def remove(folder: Path) -> None:
@@ -131,6 +144,10 @@ def _lock_of(folder: Path) -> int | None:
         os.close(lock)
         return None
     return lock
+
+
+def _space() -> int:
+    return Path("/proc/self/ns/pid").stat().st_ino
 
 
 def _lives(name: str) -> bool:

@@ -67,6 +67,7 @@ class Line:
     _reading: bool = False
     _ended: bool = False
     _loops: dict[asyncio.AbstractEventLoop, int] = field(default_factory=dict)
+    _poll: select.poll | None = None
 
     def tell(self, op: Op, body: bytes) -> None:
         """Send what has no answer."""
@@ -208,10 +209,11 @@ class Line:
         self._reading = True
         self._turn.release()
         try:
-            poll = select.poll()
-            poll.register(self.socket, select.POLLIN)
-            poll.poll(left_s * 1000)
-            self._take()
+            if self._poll is None:
+                self._poll = select.poll()
+                self._poll.register(self.socket, select.POLLIN)
+            if self._poll.poll(left_s * 1000):
+                self._take_one()
         finally:
             self._turn.acquire()
             self._reading = False
@@ -219,19 +221,24 @@ class Line:
 
     def _take(self) -> None:
         """Read and hand out what is there, without waiting."""
-        while True:
-            try:
-                message, extra, _, _ = self.socket.recvmsg(_ANSWER_ROOM, _FD_ROOM, _TAKING)
-            except BlockingIOError:
-                return
-            except OSError:
-                message, extra = b"", []
-            with self._turn:
-                if not message:
-                    self._ended = True
-                    self._wake_all()
-                    return
+        while self._take_one():
+            pass
+
+    def _take_one(self) -> bool:
+        """True if there may be more."""
+        try:
+            message, extra, _, _ = self.socket.recvmsg(_ANSWER_ROOM, _FD_ROOM, _TAKING)
+        except BlockingIOError:
+            return False
+        except OSError:
+            message, extra = b"", []
+        with self._turn:
+            if message:
                 self._hand_out(Reply(control.answer(message), _descriptor(extra)))
+                return True
+            self._ended = True
+            self._wake_all()
+            return False
 
     def _hand_out(self, reply: Reply) -> None:
         answer = reply.answer

@@ -17,6 +17,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import TracebackType
 
 from excise.agent.binary import agent_binary
 from excise.errors import DeadlineExceeded, Phase, SubstrateError
@@ -175,22 +176,30 @@ class Spawner:
             self._alive.pop(number, None)
             raise
 
-    def order(self, stack: int, limits: BoxLimits, *, hostname: str = "jail") -> Coming:
-        """Have one made when there is time, and go on: not at once, or it would slow whoever orders it ahead."""
+    def order(
+        self, stack: int, limits: BoxLimits, *, hostname: str = "jail", in_place_of: int = 0
+    ) -> Coming:
+        """Have one made when there is time, and go on: not at once, or it would slow whoever orders it ahead.
+
+        A box whose place was taken is destroyed with the same message.
+        """
         number, body = self._order(stack, limits, hostname)
+        before = control.number(in_place_of)
         self._check(Phase.CREATE)
-        with self._errors(Phase.CREATE):
-            return Coming(number, stack, self.line.order(Op.CREATE_LATER, body, box=number))
+        with _Errors(Phase.CREATE):
+            return Coming(
+                number, stack, self.line.order(Op.CREATE_LATER, before + body, box=number)
+            )
 
     def collect(self, coming: Coming) -> Box:
         """Take it over, once it is made."""
-        with self._errors(Phase.CREATE):
+        with _Errors(Phase.CREATE):
             reply = self.line.collect(coming.ordered, _ANSWER_S)
         return self._made(coming.number, coming.stack, reply)
 
     async def collect_async(self, coming: Coming) -> Box:
         """The same from an event loop."""
-        with self._errors(Phase.CREATE):
+        with _Errors(Phase.CREATE):
             reply = await self.line.collect_async(coming.ordered, _ANSWER_S)
         return self._made(coming.number, coming.stack, reply)
 
@@ -247,7 +256,7 @@ class Spawner:
     def wait_gone(self, box: int, timeout_s: float = _ANSWER_S) -> Gone | None:
         """Wait until it is dead; None for one that never lived, or ended long ago."""
         self._check(Phase.DESTROY)
-        with self._errors(Phase.DESTROY):
+        with _Errors(Phase.DESTROY):
             self.line.wait(lambda: box not in self._alive, timeout_s)
         return self._ends.get(box)
 
@@ -283,7 +292,8 @@ class Spawner:
     def _made(self, number: int, stack: int, reply: Reply) -> Box:
         answer = reply.answer
         if isinstance(answer, Created) and reply.fd is not None:
-            return Box(number, stack, answer.pid, answer.kit, socket.socket(fileno=reply.fd))
+            end = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, reply.fd)
+            return Box(number, stack, answer.pid, answer.kit, end)
         if isinstance(answer, Gone):
             raise failed(f"it died while it was made: {_ending(answer)}", retryable=True)
         raise _refused(answer, Phase.CREATE)
@@ -304,28 +314,15 @@ class Spawner:
         self, op: Op, body: bytes, phase: Phase = Phase.CREATE, *, box: int | None = None
     ) -> Reply:
         self._check(phase)
-        with self._errors(phase):
+        with _Errors(phase):
             return self.line.ask(op, body, box=box, timeout_s=_ANSWER_S)
 
     async def _ask_async(
         self, op: Op, body: bytes, phase: Phase = Phase.CREATE, *, box: int | None = None
     ) -> Reply:
         self._check(phase)
-        with self._errors(phase):
+        with _Errors(phase):
             return await self.line.ask_async(op, body, box=box, timeout_s=_ANSWER_S)
-
-    @contextlib.contextmanager
-    def _errors(self, phase: Phase) -> Iterator[None]:
-        try:
-            yield
-        except LineClosed as error:
-            raise failed(
-                "the spawner has ended, and with it every jail", phase, retryable=True
-            ) from error
-        except TimeoutError as error:
-            raise DeadlineExceeded(
-                "the spawner does not answer", substrate=NAME, phase=phase
-            ) from error
 
     def _check(self, phase: Phase) -> None:
         if self._pid != os.getpid():
@@ -336,6 +333,29 @@ class Spawner:
         self._ends[end.box] = end
         while len(self._ends) > _REMEMBERED:
             self._ends.popitem(last=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Errors:
+    """What an error of the line means in this phase."""
+
+    phase: Phase
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if isinstance(error, LineClosed):
+            text = "the spawner has ended, and with it every jail"
+            raise failed(text, self.phase, retryable=True) from error
+        if isinstance(error, TimeoutError):
+            text = "the spawner does not answer"
+            raise DeadlineExceeded(text, substrate=NAME, phase=self.phase) from error
 
 
 def _ending(end: Gone) -> str:

@@ -91,8 +91,8 @@ class Jail(Inside, Staging):
         sandbox = self._find(box, Phase.RESET)
         stack, limits = sandbox.origin.stack, limits_of(sandbox.spec)
         async with sandbox.turn:
-            await self._swap(box, sandbox, stack, self._yard.standby(stack, limits))
-        self._yard.stock(sandbox.origin, limits)
+            coming = self._yard.standby(stack, limits)
+            await self._swap(box, sandbox, stack, coming, again=True)
 
     async def snapshot(self, box: Handle) -> str:
         sandbox = self._find(box, Phase.RESET)
@@ -223,14 +223,24 @@ class Jail(Inside, Staging):
         return made, agent, network
 
     async def _swap(
-        self, box: Handle, sandbox: Sandbox, stack: int, coming: Coming | None = None
+        self,
+        box: Handle,
+        sandbox: Sandbox,
+        stack: int,
+        coming: Coming | None = None,
+        *,
+        again: bool = False,
     ) -> None:
-        """Another jail under the same handle; the old one dies in the background."""
+        """Another jail under the same handle; the old one dies in the background. `again`: the next is made ahead."""
         made, agent, network = await self._make(sandbox.spec, stack, coming)
         before = replace(sandbox, turn=sandbox.turn)
         sandbox.box, sandbox.agent, sandbox.network, sandbox.oom_kills = made, agent, network, 0
         sandbox.limits = limits_of(sandbox.spec)
-        self._kill(before)
+        if again and box in self._boxes:
+            self._yard.relieve(before.box.number, before.origin, sandbox.limits)
+            before.agent.abort()
+        else:
+            self._kill(before)
         if before.network is not None:
             await before.network.close()
         if box not in self._boxes:  # destroyed meanwhile

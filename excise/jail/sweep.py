@@ -10,12 +10,12 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
 from excise.agent.binary import agent_binary
-from excise.jail import lease
+from excise.jail import cgroups, lease
 from excise.jail.cgroups import Place
 
 ATTACH = Path("/run/excise/attach")
@@ -42,8 +42,10 @@ class Swept:
 def sweep(leases: Path | None = None, *, dry_run: bool = False) -> Swept:
     """Remove what belongs to leases that nobody holds any more."""
     total = Swept()
-    for folder, _lock in lease.dead(leases or lease.root()):
+    leases = leases or lease.root()
+    for folder, _lock in lease.dead(leases):
         total += _look(folder) if dry_run else _clear(folder)
+    total += _sweep_orphans(leases, dry_run=dry_run)
     if not dry_run and ATTACH.exists() and os.geteuid() == 0:
         subprocess.run([agent_binary(), "settle"], check=True)
     return total
@@ -55,28 +57,48 @@ def clear_if_dead(folder: Path) -> Swept:
         return Swept() if lock is None else _clear(folder)
 
 
+def _sweep_orphans(leases: Path, *, dry_run: bool) -> Swept:
+    """Cgroups of a dead driver whose lease is gone, removed by somebody who should have swept."""
+    if os.geteuid() != 0:
+        return Swept()
+    found = (cgroups.leases_in(place).items() for place in cgroups.discover().places)
+    places = [each for named in found for name, each in named if lease.is_orphan(name, leases)]
+    return _counted(places) if dry_run else _clear_cgroups(places)[0]
+
+
 def _look(folder: Path) -> Swept:
-    groups = [group for place in lease.cgroups_of(folder) for group in _groups(place)]
+    return Swept(1) + _counted(lease.cgroups_of(folder))
+
+
+def _counted(places: Iterable[Place]) -> Swept:
+    groups = [group for place in places for group in _groups(place)]
     processes = {pid for group in groups for pid in _pids(group)}
-    return Swept(1, len(processes), len(groups))
+    return Swept(0, len(processes), len(groups))
 
 
 def _clear(folder: Path) -> Swept:
     """The folder goes last: what could not be removed now is found again by the next sweep."""
-    places = lease.cgroups_of(folder)
+    swept, gone = _clear_cgroups(lease.cgroups_of(folder))
+    if not gone:
+        return swept
+    lease.remove(folder)
+    return swept + Swept(1)
+
+
+def _clear_cgroups(places: Sequence[Place]) -> tuple[Swept, bool]:
+    """What was killed and removed, and whether nothing is left."""
     killed: set[int] = set()
     removed = 0
     for attempt in range(_TRIES):
         left = [group for place in places for group in _groups(place)]
         if not left:
-            lease.remove(folder)
-            return Swept(1, len(killed), removed)
+            return Swept(0, len(killed), removed), True
         if attempt:
             time.sleep(_PAUSE_S)
         _thaw(left)
         killed |= _kill(left)
         removed += sum(map(_remove, left))
-    return Swept(0, len(killed), removed)
+    return Swept(0, len(killed), removed), False
 
 
 def _groups(place: Place) -> list[Path]:

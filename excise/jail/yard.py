@@ -198,12 +198,18 @@ class Yard:
                 waiting.pop(0)
             return waiting.pop(0) if waiting and spawner.is_made(waiting[0]) else None
 
-    def stock(self, standing: Standing, limits: BoxLimits) -> None:
-        """Have another made behind the caller's back: who has reset once will again. Never more than could be reset."""
+    def relieve(self, box: int, standing: Standing, limits: BoxLimits) -> None:
+        """A box was reset: end it, and have another made behind the caller's back, because who has reset once will again.
+
+        Never more than could be reset.
+        """
         with self._lock:
-            waiting = self._standbys.setdefault((standing.stack, limits), [])
+            spawner, stack = self.spawner, standing.stack
+            waiting = self._standbys.setdefault((stack, limits), [])
             if len(waiting) < standing.users:
-                waiting.append(self.spawner.order(standing.stack, limits, hostname=NAME))
+                waiting.append(spawner.order(stack, limits, hostname=NAME, in_place_of=box))
+            else:
+                spawner.destroy(box)
 
     def use(self, standing: Standing) -> None:
         with self._lock:
@@ -214,10 +220,11 @@ class Yard:
         with self._lock:
             standing.users -= 1
             spawner = self._spawner
+            if standing.users > (standing.frozen is None):  # the yard's own use is none
+                return
             if spawner is None or not self._is_mine() or spawner.process.poll() is not None:
                 return
-            if standing.users <= (standing.frozen is None):  # the yard's own use is none
-                self._send_home(standing.stack, spawner)
+            self._send_home(standing.stack, spawner)
             if standing.users == 0 and standing.frozen is not None:
                 spawner.unstack(standing.stack)
                 spawner.forget(standing.frozen.snapshot)

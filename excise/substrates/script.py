@@ -32,7 +32,7 @@ def spill(
     argv: tuple[str, ...], path: str, *, limit_bytes: int = ARGUMENT_LIMIT_BYTES
 ) -> Spilled | None:
     """How to run `argv` with its script in a file at `path`; None if it can run as it is."""
-    if all(len(a) * 4 <= limit_bytes for a in argv):
+    if fits(argv, limit_bytes):
         return None
     for at in range(2, len(argv)):
         data = argv[at].encode("utf-8", "surrogateescape")
@@ -44,6 +44,11 @@ def spill(
             )
             return Spilled(short, data)
     return None
+
+
+def fits(argv: tuple[str, ...], limit_bytes: int = ARGUMENT_LIMIT_BYTES) -> bool:
+    """Whether it is short enough however it is encoded, as nearly every command is."""
+    return all(len(a) * 4 <= limit_bytes for a in argv)
 
 
 def check(argv: tuple[str, ...]) -> None:

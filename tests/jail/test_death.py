@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from excise.jail import lease
+from excise.jail import cgroups, lease
 from excise.jail.cgroups import discover
 from excise.jail.spawner import Spawner
 from excise.jail.sweep import Swept, sweep
@@ -179,6 +179,28 @@ def test_what_is_half_made_is_swept_once_its_maker_is_dead(able: None, leases: P
         (leases / name).mkdir(parents=True)
     assert sweep(leases).leases == 1
     assert [folder.name for folder in leases.iterdir()] == [mine]
+
+
+def test_cgroups_whose_lease_was_removed_by_hand_are_swept_once_their_driver_is_dead(
+    able: None, leases: Path
+) -> None:
+    space = Path("/proc/self/ns/pid").stat().st_ino
+    dead, elsewhere = f"4194304-1-{space}-aa", "4194304-1-1-aa"
+    living = f"{os.getpid()}-{lease.start_of(os.getpid())}-{space}-aa"
+    made = {name: cgroups.make(discover(), name) for name in (dead, elsewhere, living)}
+    try:
+        (made[dead][0].path / "box-1").mkdir()
+        victim = subprocess.Popen(["sleep", "100"])
+        (made[dead][0].path / "box-1/cgroup.procs").write_text(str(victim.pid))
+        assert sweep(leases, dry_run=True).processes >= 1
+        sweep(leases)
+        assert victim.wait() == -signal.SIGKILL
+        assert not any(place.path.exists() for place in made[dead])
+        kept = (*made[elsewhere], *made[living])
+        assert all(place.path.is_dir() for place in kept)
+    finally:
+        for those in made.values():
+            cgroups.remove(those)
 
 
 def test_a_forged_note_leads_a_sweep_to_no_other_cgroup(able: None, leases: Path) -> None:

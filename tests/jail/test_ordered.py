@@ -36,3 +36,36 @@ def test_what_was_ordered_and_is_not_wanted_any_more_leaves_nothing(
         assert end is not None
         assert end.end == (-signal.SIGKILL if each is first else 0)
         assert not spawner.lives(each.number)
+
+
+def test_a_jail_whose_place_was_taken_dies_with_the_order_for_the_next(
+    make: Make, spawner: Spawner, layer: Path
+) -> None:
+    stack, limits = spawner.stack([str(layer)]), BoxLimits(disk_bytes=1 << 20)
+    before = spawner.create(stack, limits)
+    coming = spawner.order(stack, limits, in_place_of=before.number)
+    end = spawner.wait_gone(before.number)
+    assert end is not None
+    assert end.end == -signal.SIGKILL
+    box = Inside(spawner, spawner.collect(coming))
+    assert box.connection.ping() > 0
+    box.connection.close()
+    before.socket.close()
+
+
+def test_a_destroyed_jail_is_dead_in_a_moment_though_its_client_holds_on(
+    make: Make, spawner: Spawner
+) -> None:
+    box = make()
+    spawner.destroy(box.box.number)
+    spawner.destroy(box.box.number)
+    end = spawner.wait_gone(box.box.number)
+    assert end is not None
+    assert end.end == -signal.SIGKILL
+
+
+def test_more_jails_at_once_than_there_are_kits_in_stock_are_all_made(
+    make: Make, spawner: Spawner
+) -> None:
+    boxes = [make() for _ in range(20)]
+    assert all(box.connection.ping() > 0 for box in boxes)

@@ -8,12 +8,14 @@ from dataclasses import replace
 
 from excise.agent.async_connection import AsyncConnection
 from excise.agent.errors import AgentError
-from excise.substrates.script import spill
+from excise.substrates.script import fits, spill
 from excise.types import Action
 
 
 async def lay(agent: AsyncConnection, action: Action) -> tuple[Action, str | None]:
     """The action as it can be started, and the file that holds its script; None: it can be started as it is."""
+    if fits(action.argv):
+        return action, None
     script = f"/tmp/.excise-{secrets.token_hex(8)}"  # noqa: S108  # in the sandbox
     spilled = spill(action.argv, script)
     if spilled is None:
