@@ -39,9 +39,9 @@ def rows() -> Iterator[Row]:
     gc.freeze()
     with Served() as served:
         yield from _one(served)
+        yield _books(served)
         yield _many(served)
         yield _burst(served)
-        yield _books(served)
     with Served() as served:
         yield _memory(served)
 

@@ -21,6 +21,7 @@ from excise.types import Action, Spec
 BOUNDS = {"bwrap": (1.5, 2), "crun": (2.5, 3), "runc": (8, 10), "docker run": (80, 150)}
 GET = 'apt install bubblewrap crun runc; for docker: lab/docker up; eval "$(lab/docker env)"'
 IMAGE = "excise-bench"
+RUN = ("run", "--rm", "--network=none", IMAGE, "/bin/true")
 NO_HYBRID = (
     *("unshare", "--mount", "--propagation", "private", "sh", "-c"),
     'umount -l /sys/fs/cgroup/unified 2>/dev/null; exec "$0" "$@"',
@@ -71,7 +72,26 @@ def _tools(scratch: Path) -> Iterator[tuple[str, tuple[str, ...]]]:
     yield "crun", (found["crun"], "--cgroup-manager=disabled", *run, str(scratch / "crun"), "bench")
     yield "runc", (found["runc"], *run, str(scratch / "runc"), "bench")
     with _docker_image(root):
-        yield "docker run", (found["docker"], "run", "--rm", "--network=none", IMAGE, "/bin/true")
+        yield "docker run", (found["docker"], *RUN)
+
+
+def docker_runs(count: int) -> float | None:
+    """Microseconds until so many `docker run`, all at once, have ended; None where there is no engine."""
+    docker = shutil.which("docker")
+    asked = docker and subprocess.run([docker, "info"], capture_output=True, check=False)
+    if not docker or not asked or asked.returncode != 0:
+        return None
+    with (
+        tempfile.TemporaryDirectory(prefix="excise-bench-") as scratch,
+        _docker_image(_root(Path(scratch, "rootfs"))),
+    ):
+        start = time.perf_counter_ns()
+        running = [subprocess.Popen([docker, *RUN]) for _ in range(count)]
+        failed = sum(each.wait() != 0 for each in running)
+        took_us = (time.perf_counter_ns() - start) / 1000
+    if failed:
+        sys.exit(f"{failed} of {count} `docker run` failed")
+    return took_us
 
 
 def _root(root: Path) -> Path:

@@ -10,11 +10,11 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Callable
-from typing import NamedTuple
 
 from excise.errors import ExciseError, InputError, Phase, SubstrateError
 from excise.service.errors import NAME, Refused
 from excise.service.once import stream_of
+from excise.service.tape import Piece, Tape
 from excise.substrates.base import Stream, Substrate, Terminal
 from excise.types import MIB, Action, Handle, Observation
 
@@ -26,21 +26,6 @@ ENDED_KEPT = 64
 
 MOST_ALIVE = 256
 """Processes of one sandbox that are under way at once."""
-
-_FIRST = object()
-"""The follower that has been announced and has not come yet."""
-
-
-class Piece(NamedTuple):
-    """Output from `at` on, counted over both streams since the start; `stream` is 1, 2, or 0 for a gap.
-
-    A gap is output that was forgotten before this follower read it: its `data` is empty, and the next piece
-    says where it goes on.
-    """
-
-    at: int
-    stream: int
-    data: bytes
 
 
 class Process:
@@ -69,14 +54,8 @@ class Process:
         """How it ended, without its output."""
         self.error: BaseException | None = None
         """Why nobody knows how it ended: the substrate failed, or the sandbox is gone."""
-        self.written = 0
-        """Bytes written so far, on both streams."""
         self._stream = stream
-        self._kept: deque[Piece] = deque()
-        self._kept_bytes = 0
-        self._read: dict[object, int] = {_FIRST: 0} if awaited else {}
-        self._news: set[asyncio.Future[None]] = set()
-        self._room = asyncio.Event()
+        self._tape = Tape(RING_BYTES, awaited=awaited)
         self._over = over
         self._task = asyncio.create_task(self._pump())
 
@@ -88,32 +67,20 @@ class Process:
         return self.exit is None and self.error is None
 
     @property
-    def kept_bytes(self) -> int:
-        return self._kept_bytes
+    def written(self) -> int:
+        """Bytes written so far, on both streams."""
+        return self._tape.written
 
-    async def follow(self, since: int = 0) -> AsyncGenerator[Piece, None]:
+    @property
+    def kept_bytes(self) -> int:
+        return self._tape.kept_bytes
+
+    def follow(self, since: int = 0) -> AsyncGenerator[Piece, None]:
         """What it wrote from `since` on, as far as it is kept, and what it writes; ends when it has ended.
 
         Raises what broke it, if the substrate did. Then `exit` is None.
         """
-        me, at = object(), since
-        self._read[me] = at
-        self._read.pop(_FIRST, None)
-        try:
-            while True:
-                for piece in self._from(at):
-                    at = piece.at + len(piece.data)
-                    self._took(me, at)
-                    yield piece
-                if at >= self.written:
-                    if not self.running:
-                        break
-                    await self._wait_for_news()
-        finally:
-            self._read.pop(me, None)
-            self._room.set()
-        if self.error is not None:
-            raise self.error
+        return self._tape.follow(since)
 
     async def wait(self) -> Observation:
         """How it ended; raises what broke it."""
@@ -155,10 +122,8 @@ class Process:
     async def _pump(self) -> None:
         try:
             async for number, data in self._stream:
-                self._add(number, data)
-                while self._read and self.written - min(self._read.values()) > RING_BYTES:
-                    self._room.clear()
-                    await self._room.wait()
+                self._tape.add(number, data)
+                await self._tape.room()
             self.exit = await self._stream.wait()
         except asyncio.CancelledError:
             self.error = _ended_with_its_sandbox(self.number)
@@ -169,56 +134,12 @@ class Process:
             await self._close()
 
     async def _close(self) -> None:
-        self._tell()
+        self._tape.close(self.error)
         self._over(self)
         try:
             await self._stream.close()
         except ExciseError as error:
             self.error = self.error or (None if self.exit else error)
-
-    def _add(self, number: int, data: bytes) -> None:
-        self._kept.append(Piece(self.written, number, data))
-        self._kept_bytes += len(data)
-        self.written += len(data)
-        unread = min(self._read.values(), default=self.written)
-        while self._kept_bytes > RING_BYTES:
-            oldest = self._kept[0]
-            if oldest.at + len(oldest.data) > unread:
-                break
-            self._kept_bytes -= len(self._kept.popleft().data)
-        self._tell()
-
-    def _from(self, at: int) -> list[Piece]:
-        """What is kept from there on; a gap first where some is not kept any more."""
-        found: list[Piece] = []
-        for piece in reversed(self._kept):
-            if piece.at + len(piece.data) <= at:
-                break
-            found.append(piece)
-        found.reverse()
-        if not found:
-            return []
-        first = found[0]
-        if first.at > at:
-            return [Piece(first.at, 0, b""), *found]
-        return [Piece(at, first.stream, first.data[at - first.at :]), *found[1:]]
-
-    def _took(self, me: object, at: int) -> None:
-        self._read[me] = at
-        self._room.set()
-
-    async def _wait_for_news(self) -> None:
-        news: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._news.add(news)
-        try:
-            await news
-        finally:
-            self._news.discard(news)
-
-    def _tell(self) -> None:
-        for news in self._news:
-            if not news.done():
-                news.set_result(None)
 
 
 class Processes:

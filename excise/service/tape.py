@@ -7,25 +7,44 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
-
-from excise.service.processes import Piece
+from collections.abc import AsyncGenerator
+from typing import NamedTuple
 
 PIECE_BYTES = 16 * 1024
 """Smaller pieces are put together, so that a program that writes single bytes costs little more than its output."""
 
 
-class Tape:
-    """One ring of pieces on numbered streams, with any number of followers."""
+class Piece(NamedTuple):
+    """Output from `at` on, counted over both streams since the start; `stream` is 1, 2, or 0 for a gap.
 
-    def __init__(self, keep_bytes: int) -> None:
+    A gap is output that was forgotten before this follower read it: its `data` is empty, and the next piece
+    says where it goes on.
+    """
+
+    at: int
+    stream: int
+    data: bytes
+
+
+_FIRST = object()
+"""The follower that has been announced and has not come yet."""
+
+
+class Tape:
+    """One ring of pieces on numbered streams, with any number of followers.
+
+    `awaited`: one of them is about to come, and wants all from the start.
+    """
+
+    def __init__(self, keep_bytes: int, *, awaited: bool = False) -> None:
         self.written = 0
         """Bytes so far, on all streams."""
         self.closed = False
+        self._error: BaseException | None = None
         self._keep_bytes = keep_bytes
         self._kept: deque[Piece] = deque()
         self._kept_bytes = 0
-        self._read: dict[object, int] = {}
+        self._read: dict[object, int] = {_FIRST: 0} if awaited else {}
         self._news: set[asyncio.Future[None]] = set()
         self._room = asyncio.Event()
 
@@ -58,9 +77,9 @@ class Tape:
             self._room.clear()
             await self._room.wait()
 
-    def close(self) -> None:
-        """Nothing more will come."""
-        self.closed = True
+    def close(self, error: BaseException | None = None) -> None:
+        """Nothing more will come; whoever follows hears of an error, once he has heard all else."""
+        self.closed, self._error = True, error
         self._tell()
 
     def forget(self) -> None:
@@ -72,10 +91,11 @@ class Tape:
         """Streams and pieces, as far as they are kept."""
         return [(piece.stream, piece.data) for piece in self._kept]
 
-    async def follow(self) -> AsyncIterator[Piece]:
-        """All that is kept and all that comes, until it is closed. A piece of stream 0 is a gap."""
-        me, at = object(), 0
+    async def follow(self, since: int = 0) -> AsyncGenerator[Piece, None]:
+        """All from there on that is kept and all that comes, until it is closed."""
+        me, at = object(), since
         self._read[me] = at
+        self._read.pop(_FIRST, None)
         try:
             while True:
                 for piece in self._from(at):
@@ -90,6 +110,8 @@ class Tape:
         finally:
             del self._read[me]
             self._room.set()
+        if self._error is not None:
+            raise self._error
 
     def _from(self, at: int) -> list[Piece]:
         """What is kept from there on; a gap first where some is not kept any more."""

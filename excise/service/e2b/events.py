@@ -8,7 +8,8 @@ from typing import Any
 
 from excise.errors import InputError
 from excise.service.e2b import asked
-from excise.service.processes import Piece, Process
+from excise.service.processes import Process
+from excise.service.tape import Piece
 from excise.substrates.base import Terminal
 from excise.types import Observation
 
