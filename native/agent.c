@@ -23,6 +23,7 @@
 #include "relay.h"
 #include "shell.h"
 #include "spare.h"
+#include "thaw.h"
 #include "tree.h"
 
 enum { FIRST_FREE = 3 };
@@ -60,7 +61,7 @@ static void ping(uint32_t id)
 static void environment(uint32_t id)
 {
     uint64_t count = 0;
-    if (role != ROLE_PLACED) {
+    if (role == ROLE_JAIL) {
         answer_error(id, EPERM, "this environment is not the sandbox's");
         return;
     }
@@ -69,6 +70,12 @@ static void environment(uint32_t id)
     put_u64(&outgoing, count);
     for (uint64_t i = 0; i < count; i++) put_bytes(&outgoing, environ[i], strlen(environ[i]) + 1);
     frame_end(&outgoing, began);
+}
+
+static void on_thaw(uint32_t id, struct reader body)
+{
+    if (role == ROLE_GUEST) thaw(id, body);
+    else answer_error(id, EPERM, "this kernel is not the sandbox's");
 }
 
 static void on_file_request(uint8_t op, uint8_t flags, uint32_t id, struct reader body)
@@ -97,6 +104,7 @@ static void on_frame(uint8_t op, uint8_t flags, uint32_t id, struct reader body)
     case OP_QUIET: quiet_ask(id, body, role); break;
     case OP_PROCESSES: processes_list(id); break;
     case OP_ENVIRONMENT: environment(id); break;
+    case OP_THAW: on_thaw(id, body); break;
     default:
         if (op >= OP_READ && op <= OP_LOOK) on_file_request(op, flags, id, body);
         else answer_error(id, ENOSYS, "this agent does not know that request");
@@ -158,7 +166,7 @@ int agent_serve(int in, int out, enum agent_role as)
 {
     bool one_socket = in == out;
     role = as;
-    if (role == ROLE_JAIL) tree_is_ours();
+    if (role != ROLE_PLACED) tree_is_ours(role == ROLE_GUEST);
     if (step_aside(&in) < 0) return 1;
     if (one_socket) out = in;
     else if (step_aside(&out) < 0) return 1;

@@ -7,6 +7,7 @@
 enum agent_role {
     ROLE_JAIL = 1,   /* pid 1 of a jail: reaps everybody, and whoever closes the connection ends the jail */
     ROLE_PLACED = 2, /* a program placed into somebody else's container, pod or guest */
+    ROLE_GUEST = 3,  /* pid 1 of a virtual machine: as in a jail, with a kernel of its own that may be thawed */
 };
 
 /* Serve the client behind `in` and `out` (one socket, or two ends of something) until it goes away; the exit status. */

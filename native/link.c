@@ -18,7 +18,8 @@ struct buffer outgoing;
 static struct watch incoming, writable;
 static struct buffer received;
 static size_t sent;
-static bool is_open;
+static bool is_open, tells;
+static uint32_t untold;
 static void (*take_frame)(uint8_t op, uint8_t flags, uint32_t id, struct reader body);
 
 bool link_is_open(void) { return is_open; }
@@ -94,6 +95,19 @@ static void take_frames(void)
     received.used = from.left;
 }
 
+void link_tells(void) { tells = true; }
+
+/* Between frames: nobody is in the middle of one while the line is read. */
+static void tell(size_t got)
+{
+    untold += (uint32_t)got;
+    if (!tells || untold < LINE_TELL_BYTES) return;
+    size_t began = frame_begin(&outgoing, OP_TAKEN, 0, 0);
+    put_u32(&outgoing, untold);
+    frame_end(&outgoing, began);
+    untold = 0;
+}
+
 static void on_readable(struct watch *watch)
 {
     size_t wanted = size_of(reader_of(received.data, received.used));
@@ -106,7 +120,10 @@ static void on_readable(struct watch *watch)
     ssize_t got = read(watch->fd, into, room);
     received.used -= room - (size_t)(got > 0 ? got : 0);
     if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) is_open = false;
-    if (got > 0) take_frames();
+    if (got > 0) {
+        tell((size_t)got);
+        take_frames();
+    }
 }
 
 /* `writable` may be the same socket as `incoming`: it gets a descriptor of its own, to be watched on its own. */

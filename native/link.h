@@ -12,6 +12,9 @@ extern struct buffer outgoing;
 /* Start on the two ends (of one socket, or of two pipes); `take` is called for every frame that comes. */
 int link_start(int in, int out, void (*take)(uint8_t op, uint8_t flags, uint32_t id, struct reader body));
 
+/* Say from now on how much was read, for a client that may send no more than a serial line keeps. */
+void link_tells(void);
+
 /* Close both ends, and forget what was not sent. */
 void link_end(void);
 

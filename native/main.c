@@ -1,5 +1,5 @@
-/* One program, three places: on the host it spawns jails, in each jail it is the forked first process, and it is placed
- * into containers, pods and guests that somebody else makes. */
+/* One program, four places: on the host it spawns jails, in each jail it is the forked first process, in virtual machines
+ * of ours it is the first process, and it is placed into containers, pods and guests that somebody else makes. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -15,6 +15,7 @@
 
 #include "agent.h"
 #include "attach.h"
+#include "guest.h"
 #include "spawner.h"
 
 static const char usage[] = "usage: excise-agent --version\n"
@@ -82,6 +83,7 @@ static int agent_main(int count, char **words)
 
 int main(int count, char **words)
 {
+    if (getpid() == 1 && getenv(GUEST_PORT)) return guest_main();
     if (count == 2 && strcmp(words[1], "--version") == 0) return puts("excise-agent " EXCISE_VERSION) < 0;
     if (count >= 2 && strcmp(words[1], "agent") == 0) return agent_main(count, words);
     if (count >= 2 && strcmp(words[1], "spawner") == 0) return spawner_main(count, words);

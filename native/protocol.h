@@ -19,6 +19,9 @@ enum {
     REQUEST_LIMIT = 8 << 20,   /* a body from the client; more stdin or file content is sent in pieces */
     CHUNK_LIMIT = 256 << 10,   /* a piece of streamed output */
     LOOK_MOST = 1024,          /* paths of one OP_LOOK */
+    LINE_BYTES = 3072,         /* sent but not yet TAKEN on a serial line, at most: a terminal driver keeps 4096, and some
+                                  never wake again once they were full */
+    LINE_TELL_BYTES = 1024,    /* read and not yet told, less than that */
     CREDIT_BYTES = 1 << 20,    /* streamed output that may be under way before the client grants more */
 };
 
@@ -43,6 +46,8 @@ enum request {
     OP_PROCESSES = 16, /* -> OP_PROCESS_LIST: u32 n, n x (u32 pid, u32 parent, u32 action id or 0, string name) */
     OP_ENVIRONMENT = 17, /* -> OP_DATA: u64 their number, the variables that the agent was started with, KEY=VALUE each
                             ended by a zero; OP_ERROR EPERM in a jail, whose agent was started with the host's */
+    OP_THAW = 18,     /* u64 nanoseconds since 1970, 32 to 512 random bytes -> OP_DONE: the clock is set and the
+                         kernel's generator begun anew; OP_ERROR EPERM where the kernel is not the sandbox's own */
 
     /* Of files. Paths are absolute (others count from /), links in them are followed, the kernel's own links in /proc are
      * not. Any of these may be answered by OP_ERROR. */
@@ -76,6 +81,7 @@ enum answer {
     OP_ENTRIES = 71,
     OP_ACTIONS = 72,  /* u32 n, n x (u32 id, u32 pid, u8 state: 0 runs 1 ended, u64 started_ns, string first words) */
     OP_PROCESS_LIST = 73,
+    OP_TAKEN = 74,    /* id 0, unasked, on serial lines only: u32 bytes that were read since the last time */
 };
 
 enum exec_flags {

@@ -80,6 +80,21 @@ static bool look_at(int folder, const char *pid, struct process *process)
     return true;
 }
 
+static bool is_ours, has_kernel;
+
+void tree_is_ours(bool with_kernel)
+{
+    is_ours = true;
+    has_kernel = with_kernel;
+}
+
+/* All of the kernel's threads are children of the second process. */
+static bool is_of_kernel(const struct process *process)
+{
+    enum { KTHREADD = 2 };
+    return has_kernel && (process->pid == KTHREADD || process->parent == KTHREADD);
+}
+
 void processes_each(void (*each)(const struct process *process, void *context), void *context)
 {
     DIR *all = opendir("/proc");
@@ -88,7 +103,7 @@ void processes_each(void (*each)(const struct process *process, void *context), 
     while ((entry = readdir(all)) != NULL) {
         struct process process;
         if (entry->d_name[0] < '1' || entry->d_name[0] > '9') continue;
-        if (look_at(dirfd(all), entry->d_name, &process)) each(&process, context);
+        if (look_at(dirfd(all), entry->d_name, &process) && !is_of_kernel(&process)) each(&process, context);
     }
     closedir(all);
 }
@@ -98,10 +113,6 @@ struct volley {
     int signal, hit;
     bool also_changed;
 };
-
-static bool is_ours;
-
-void tree_is_ours(void) { is_ours = true; }
 
 static bool changed(const struct process *process)
 {

@@ -42,8 +42,9 @@ void processes_each(void (*each)(const struct process *process, void *context), 
 /* Send a signal to everything that carries `tag`; how many that were. NO_TAG stands for all tags of this agent. */
 int tree_signal(uint64_t tag, int signal);
 
-/* Nobody is here who was not started by us: so nobody who never had a tag. */
-void tree_is_ours(void);
+/* Nobody is here who was not started by us: so nobody who never had a tag, but for the kernel's threads where it is a
+ * kernel of its own: these are not looked at. */
+void tree_is_ours(bool with_kernel);
 
 /* Kill everything that carries `tag`, and whoever has changed his; how many that were. */
 int tree_kill(uint64_t tag);

@@ -146,6 +146,12 @@ def digest(body: bytes) -> Tree:
     return Tree(int.from_bytes(body[:8], "little"), body[8:])
 
 
+def taken(body: bytes) -> int:
+    """How many bytes the agent has read."""
+    reader = _Reader(body)
+    return reader.whole(reader.u32())
+
+
 def environment(body: bytes) -> dict[str, str]:
     """OP_DATA of variables; what is no NAME=VALUE is left out, as a shell leaves it out."""
     number, data = piece(body)

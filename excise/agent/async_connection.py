@@ -94,6 +94,10 @@ class AsyncConnection:
         """What the agent was started with: where it is placed, what the platform gives every command."""
         return await self._channel.do(procedures.environment(self._mux))
 
+    async def thaw(self, now_ns: int, seed: bytes) -> None:
+        """Only of a guest's agent: set its clock to this, in ns since 1970, and begin its random numbers anew."""
+        await self._channel.do(procedures.thaw(self._mux, now_ns, seed))
+
     async def quiet(self, timeout_s: float = PATIENCE_S) -> None:
         """Kill everything in the sandbox but the agent."""
         await self._channel.do(procedures.quiet(self._mux, timeout_s))

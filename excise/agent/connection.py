@@ -79,6 +79,10 @@ class Connection:
         """What the agent was started with: where it is placed, what the platform gives every command."""
         return self._channel.do(procedures.environment(self._mux))
 
+    def thaw(self, now_ns: int, seed: bytes) -> None:
+        """Only of a guest's agent: set its clock to this, in ns since 1970, and begin its random numbers anew."""
+        self._channel.do(procedures.thaw(self._mux, now_ns, seed))
+
     def quiet(self, timeout_s: float = PATIENCE_S) -> None:
         """Kill everything in the sandbox but the agent."""
         self._channel.do(procedures.quiet(self._mux, timeout_s))

@@ -196,6 +196,10 @@ def environment(id_: int) -> bytes:
     return _frame(wire.OP_ENVIRONMENT, id_)
 
 
+def thaw(id_: int, now_ns: int, seed: bytes) -> bytes:
+    return _frame(wire.OP_THAW, id_, U64.pack(now_ns) + seed)
+
+
 def read(id_: int, path: str, offset: int, most: int) -> bytes:
     return _frame(wire.OP_READ, id_, _text(path) + U64.pack(offset) + U32.pack(most))
 

@@ -18,7 +18,16 @@ from excise.agent import answers, messages
 from excise.agent.answers import Result
 from excise.agent.errors import AgentError, AgentProtocolError, AgentRefused
 from excise.agent.frames import Frame, Frames
-from excise.agent.wire import CREDIT_BYTES, OP_DONE, OP_ERROR, OP_OUTPUT, OP_RESULT, STDERR, STDOUT
+from excise.agent.wire import (
+    CREDIT_BYTES,
+    OP_DONE,
+    OP_ERROR,
+    OP_OUTPUT,
+    OP_RESULT,
+    OP_TAKEN,
+    STDERR,
+    STDOUT,
+)
 from excise.errors import LifecycleError
 
 T = TypeVar("T")
@@ -147,6 +156,8 @@ class Mux:
     def __init__(self) -> None:
         self.strays = 0
         """Frames that nobody waited for."""
+        self.on_taken: Callable[[int], None] | None = None
+        """Told how many bytes the agent has read, where it says so: on serial lines."""
         self._frames = Frames()
         self._ids = count(1)
         self._open: dict[int, Exchange[Any]] = {}
@@ -242,6 +253,10 @@ class Mux:
             raise kind(text)
 
     def _give(self, frame: Frame) -> None:
+        if frame.op == OP_TAKEN:
+            if self.on_taken is not None:
+                self.on_taken(answers.taken(frame.body))
+            return
         exchange = self._open.get(frame.id)
         if frame.op in (OP_DONE, OP_ERROR) and self._is_aside(frame, exchange):
             self._give_aside(frame)

@@ -149,6 +149,15 @@ def environment(mux: Mux) -> Procedure[dict[str, str]]:
     return (yield from ask(mux, messages.environment, wire.OP_DATA, answers.environment))
 
 
+def thaw(mux: Mux, now_ns: int, seed: bytes) -> Procedure[None]:
+    """Set the guest's clock and begin its kernel's random numbers anew, from these bytes."""
+
+    def request(id_: int) -> bytes:
+        return messages.thaw(id_, now_ns, seed)
+
+    yield from ask(mux, request, wire.OP_DONE, answers.done)
+
+
 def quiet(mux: Mux, timeout_s: float) -> Procedure[None]:
     """Kill everything in the sandbox but the agent."""
 

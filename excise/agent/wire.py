@@ -10,6 +10,8 @@ HEAD_BYTES: Final = 12
 REQUEST_LIMIT: Final = 8 << 20
 CHUNK_LIMIT: Final = 256 << 10
 LOOK_MOST: Final = 1024
+LINE_BYTES: Final = 3072
+LINE_TELL_BYTES: Final = 1024
 CREDIT_BYTES: Final = 1 << 20
 
 OP_HELLO: Final = 1
@@ -29,6 +31,7 @@ OP_SHELL_CLOSE: Final = 14
 OP_QUIET: Final = 15
 OP_PROCESSES: Final = 16
 OP_ENVIRONMENT: Final = 17
+OP_THAW: Final = 18
 
 OP_READ: Final = 32
 OP_WRITE: Final = 33
@@ -53,6 +56,7 @@ OP_ENTRY: Final = 70
 OP_ENTRIES: Final = 71
 OP_ACTIONS: Final = 72
 OP_PROCESS_LIST: Final = 73
+OP_TAKEN: Final = 74
 
 EXEC_STREAM: Final = 1
 EXEC_PTY: Final = 2
@@ -83,7 +87,7 @@ STDOUT: Final = 1
 STDERR: Final = 2
 """The flags of an OP_OUTPUT frame."""
 
-ANSWERS: Final = frozenset({OP_HELLO, *range(OP_RESULT, OP_PROCESS_LIST + 1)})
+ANSWERS: Final = frozenset({OP_HELLO, *range(OP_RESULT, OP_TAKEN + 1)})
 
 HEAD: Final = Struct("<IBBHI")
 """Length of the body, op, flags, zero, id."""

@@ -1,5 +1,6 @@
 """Commands through the real agent: what they get, and what comes back of them."""
 
+import errno
 import os
 import re
 import resource
@@ -32,6 +33,14 @@ def test_a_placed_agent_knows_what_it_was_started_with(box):
     assert {name: found[name] for name in ("PATH", "HOME")} == {
         name: os.environ[name] for name in ("PATH", "HOME")
     }
+
+
+def test_a_placed_agent_sets_no_clock_that_is_not_its_sandbox_s(box):
+    before = time.time()
+    with pytest.raises(AgentRefused) as refused:
+        box.thaw(0, bytes(64))
+    assert refused.value.number == errno.EPERM
+    assert time.time() >= before
 
 
 def test_the_example_of_the_documentation_runs(program, capsys):

@@ -73,6 +73,7 @@ DECODERS = {
     "entries": (answers.entries, words.entries_body([Entry(1, 2, 3, 4, 5, 6, "a", "b")])),
     "actions": (answers.actions, listed([ActionState(1, 2, True, 3, "sh")], action_body)),
     "environment": (answers.environment, struct.pack("<Q", 2) + b"A=1\0B=\0"),
+    "taken": (answers.taken, bytes(4)),
     "processes": (answers.process_list, listed([Process(1, 2, 3, "sh")], process_body)),
 }
 

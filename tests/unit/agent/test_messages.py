@@ -131,6 +131,8 @@ def test_the_other_requests_arrive_as_they_were_asked_for(path, other, one, two,
         (messages.look(7, [path], [other]), wire.OP_LOOK, "IIsIs", (2, 0, path, 1, other)),
     ):  # fmt: skip
         reads(body_of(data, op), layout, *expected)
+    sent = messages.thaw(7, large, other.encode())
+    assert body_of(sent, wire.OP_THAW) == large.to_bytes(8, "little") + other.encode()
     for data, op in (
         (messages.stdin_end(7), wire.OP_STDIN_END),
         (messages.list_actions(7), wire.OP_LIST),
