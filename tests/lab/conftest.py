@@ -16,7 +16,7 @@ import pytest
 
 LAB = Path(__file__).parents[2] / "lab"
 MAIN = "from excise.cli import main; raise SystemExit(main())"
-ELSEWHERE = {"DOCKER_HOST", "CONTAINER_HOST"}
+ELSEWHERE = {"DOCKER_HOST", "CONTAINER_HOST", "EXCISE_VM"}
 
 
 @dataclass(frozen=True)

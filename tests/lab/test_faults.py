@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import tempfile
 import time
 from collections import Counter
 from pathlib import Path
@@ -91,7 +92,8 @@ def test_an_image_that_is_not_there_is_bad_input(laboratory: Laboratory) -> None
         assert f"{name.partition('+')[0]} pull no/such" in said
 
 
-NAMES = ("docker", "docker+agent", "podman", "podman+agent", "gvisor", "gvisor+agent", "bwrap")
+CONTAINERS = ("docker", "docker+agent", "podman", "podman+agent", "gvisor", "gvisor+agent")
+NAMES = (*CONTAINERS, "bwrap", "vm-uml")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -115,9 +117,10 @@ def test_a_study_that_is_killed_leaves_nothing_after_a_sweep(
 
 def sandboxes(name: str, owner: int) -> list[str]:
     """What this process has made: containers by their label, directories by their name."""
-    if name == "bwrap":
-        state = Path("/var/tmp") / f"excise-{os.getuid()}" / "bwrap"
-        return [str(path) for path in state.glob(f"bwrap-{owner}-*")]
+    if name not in CONTAINERS:
+        below = Path("/var/tmp") if name == "bwrap" else Path(tempfile.gettempdir())
+        state = below / f"excise-{os.getuid()}" / name
+        return [str(path) for path in state.glob(f"{name}-{owner}-*")]
     host = os.environ["CONTAINER_HOST" if name.startswith("podman") else "DOCKER_HOST"]
     form = '{{.Names}} {{.Label "excise.owner"}}'
     listed = subprocess.check_output(

@@ -37,6 +37,15 @@ def test_all_of_it_comes_up_twice_and_goes_without_a_trace(laboratory: Laborator
     assert knobs() == before
 
 
+def test_the_parts_of_a_vm_come_once_and_go_without_a_trace(laboratory: Laboratory) -> None:
+    assert "fetching" in laboratory.run("up", "vm").stderr
+    assert "fetching" not in laboratory.run("up", "vm").stderr
+    assert laboratory.settings() == {"EXCISE_VM": f"{laboratory.folder}/vm"}
+    assert "there" in laboratory.run("vm", "status").stderr
+    laboratory.run("down")
+    assert laboratory.traces() == []
+
+
 def test_what_was_killed_comes_up_again_and_goes_all_the_same(laboratory: Laboratory) -> None:
     laboratory.run("up", "docker", "podman")
     laboratory.kill("dockerd", "podman", "containerd")
