@@ -56,6 +56,7 @@ TABLE: dict[str, Row] = {
     "podman+agent": Row(_CONTAINER, {"engine": "podman", **_INSIDE}, extra="docker"),
     "gvisor": Row(_CONTAINER, {"engine": "docker", **_GVISOR}, extra="docker"),
     "gvisor+agent": Row(_CONTAINER, {"engine": "docker", **_GVISOR, **_INSIDE}, extra="docker"),
+    "vm-uml": Row("excise.substrates.vm", {"machine": "uml"}),
     "service": Row("excise.substrates.remote"),
     **{
         f"{below}@{tool}": Row("excise.substrates.adapters", {"on": below, "tool": tool})

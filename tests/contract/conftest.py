@@ -16,7 +16,7 @@ def need(name: str, **options: str) -> None:
     if found.usable:
         return
     text = f"{name}: {found.reason} ({found.remedy})"
-    real = "harnesses" if "@" in name else name.partition("+")[0]
+    real = "harnesses" if "@" in name else name.partition("+")[0].partition("-")[0]
     if real in os.environ.get("EXCISE_REQUIRE", "").split(","):
         pytest.fail(text, pytrace=False)
     pytest.skip(text)
@@ -45,3 +45,8 @@ def gvisor() -> None:
 @pytest.fixture(scope="session")
 def bwrap() -> None:
     need("bwrap")
+
+
+@pytest.fixture(scope="session")
+def vm_uml() -> None:
+    need("vm-uml")

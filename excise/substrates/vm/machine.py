@@ -1,0 +1,174 @@
+"""One machine as a process of this host: started with our end of its serial line, heard on its console, ended."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+
+from excise.agent.async_connection import AsyncConnection
+
+READY = b"excise-guest 1\n"
+"""What the agent says once, as soon as the line is its own; see native/guest.c."""
+
+Connect = Callable[[socket.socket], Awaitable[AsyncConnection]]
+
+_TAIL_BYTES = 4096
+_CHUNK_BYTES = 65536
+
+
+class BootFailed(Exception):
+    """The machine ended, or said something else, before its agent answered."""
+
+
+class Console:
+    """Reads what a kernel prints, so that it never waits for us, and keeps the end of it."""
+
+    def __init__(self, pipe: int) -> None:
+        self._pipe = pipe
+        self._tail = b""
+        self._loop = asyncio.get_running_loop()
+        os.set_blocking(pipe, False)
+        self._loop.add_reader(pipe, self._read)
+
+    @property
+    def tail(self) -> str:
+        return self._tail.decode("utf-8", "replace").strip()
+
+    def close(self) -> None:
+        if self._pipe >= 0:
+            self._read()
+            self._loop.remove_reader(self._pipe)
+            os.close(self._pipe)
+            self._pipe = -1
+
+    def _read(self) -> None:
+        while True:
+            try:
+                data = os.read(self._pipe, _CHUNK_BYTES)
+            except BlockingIOError:
+                return
+            if not data:
+                self._loop.remove_reader(self._pipe)
+                return
+            self._tail = (self._tail + data)[-_TAIL_BYTES:]
+            if len(data) < _CHUNK_BYTES:
+                return
+
+
+class Machine:
+    """A process group of its own. Whoever starts one ends it; if he is killed, the agent ends the guest."""
+
+    def __init__(
+        self, process: subprocess.Popen[bytes], line: socket.socket, console: int, connect: Connect
+    ) -> None:
+        self._process = process
+        self._connect = connect
+        self._line: socket.socket | None = line
+        self._console = Console(console)
+
+    @classmethod
+    def start(
+        cls,
+        words: Callable[[int], Sequence[str]],
+        place: Path,
+        *,
+        files: Sequence[int] = (),
+        env: Mapping[str, str],
+        connect: Connect = AsyncConnection.over,
+    ) -> Machine:
+        """`words` is told the descriptor of the guest's end of the line; `files` are open in the machine too."""
+        ours, theirs = socket.socketpair()
+        hear, say = os.pipe()
+        try:
+            process = subprocess.Popen(
+                words(theirs.fileno()),
+                stdin=subprocess.DEVNULL,
+                stdout=say,
+                stderr=say,
+                cwd=place,
+                env=dict(env),
+                pass_fds=(theirs.fileno(), *files),
+                start_new_session=True,
+            )
+        except BaseException:
+            ours.close()
+            os.close(hear)
+            raise
+        finally:
+            theirs.close()
+            os.close(say)
+        ours.setblocking(False)
+        return cls(process, ours, hear, connect)
+
+    @property
+    def complaint(self) -> str:
+        """The last of what the console said, for people."""
+        lines = self._console.tail.splitlines()
+        ours = [line for line in lines if line.startswith("excise-guest:")]
+        return "; ".join(ours or lines[-3:])
+
+    @property
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    async def agent(self) -> AsyncConnection:
+        """A connection to the agent, as soon as the guest has booted. Asked for once."""
+        line = self._line
+        assert line is not None
+        loop = asyncio.get_running_loop()
+        said = b""
+        while len(said) < len(READY):
+            more = await loop.sock_recv(line, len(READY) - len(said))
+            if not more:
+                raise BootFailed("the machine ended while it booted")
+            said += more
+        if said != READY:
+            raise BootFailed(f"the agent of this guest says {said!r}: another version?")
+        self._line = None
+        return await self._connect(line)
+
+    async def end(self) -> None:
+        """At once: what a guest has not written is of no use to anybody."""
+        if self._line is not None:
+            self._line.close()
+            self._line = None
+        for pid in _children(self._process.pid) or [self._process.pid]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        await self._ended()
+        self._console.close()
+
+    async def _ended(self) -> None:
+        if self._process.poll() is not None:
+            return
+        loop = asyncio.get_running_loop()
+        ended: asyncio.Future[None] = loop.create_future()
+        process = os.pidfd_open(self._process.pid)
+        loop.add_reader(process, _settle, ended)
+        try:
+            await ended
+        finally:
+            loop.remove_reader(process)
+            os.close(process)
+        self._process.wait()
+
+
+def _settle(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)
+
+
+def _children(pid: int) -> list[int]:
+    """Whoever a walled machine is behind waits for it and reaps it, and is itself waited for by us."""
+    try:
+        return [
+            int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        ]
+    except OSError:
+        return []
