@@ -58,6 +58,8 @@ TABLE: dict[str, Row] = {
     "gvisor+agent": Row(_CONTAINER, {"engine": "docker", **_GVISOR, **_INSIDE}, extra="docker"),
     "vm-uml": Row("excise.substrates.vm", {"machine": "uml"}),
     "service": Row("excise.substrates.remote"),
+    "e2b": Row("excise.substrates.hosted.e2b", extra="e2b"),
+    "daytona": Row("excise.substrates.hosted.daytona", extra="daytona"),
     **{
         f"{below}@{tool}": Row("excise.substrates.adapters", {"on": below, "tool": tool})
         for below, tool in ADAPTED

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from excise.service.all_doors import all_doors
+from excise.service.cloud import Cloud
+from excise.service.keys import Ring, new_key
+from excise.service.serve import serving
+from excise.substrates.base import Substrate
 from excise.substrates.registry import availability
 
 
@@ -50,3 +59,38 @@ def bwrap() -> None:
 @pytest.fixture(scope="session")
 def vm_uml() -> None:
     need("vm-uml")
+
+
+class Service:
+    """A service with an event loop and a thread of its own, as a client in this process sees another process."""
+
+    def __init__(self, substrate: Substrate, folder: Path) -> None:
+        self.key, self.token = new_key("alice", time.time())
+        self.url = ""
+        self._up = threading.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._end: asyncio.Event | None = None
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve(substrate, folder)))
+        self._thread.start()
+        self._up.wait(30)
+
+    async def _serve(self, substrate: Substrate, folder: Path) -> None:
+        self._loop, self._end = asyncio.get_running_loop(), asyncio.Event()
+        async with serving(Cloud(substrate, folder), all_doors(), Ring([self.key])) as desk:
+            self.url = desk.url
+            self._up.set()
+            await self._end.wait()
+
+    def close(self) -> None:
+        self._loop.call_soon_threadsafe(self._end.set)
+        self._thread.join(30)
+
+
+@pytest.fixture(scope="class")
+def service(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[None]:
+    folder = tmp_path_factory.mktemp("service")
+    request.cls.service = Service(request.cls.served(folder), folder)
+    yield
+    request.cls.service.close()
