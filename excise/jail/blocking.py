@@ -169,7 +169,7 @@ class Sandbox:
         with self._turn:
             before = self._replace(stack, self._yard.standby(stack, limits))
             self._yard.relieve(before[0].number, self._origin, limits)
-            _close(before)
+            _close(self._yard, before)
 
     def snapshot(self) -> str:
         """Keep the files, as a reference for `Spec.image`. What runs is ended; the sandbox goes on."""
@@ -224,7 +224,7 @@ class Sandbox:
     def _kill(self, made: _Made) -> None:
         with contextlib.suppress(SubstrateError):
             self._yard.spawner.destroy(made[0].number)
-        _close(made)
+        _close(self._yard, made)
 
     def _swap(self, stack: int) -> None:
         self._kill(self._replace(stack))
@@ -302,11 +302,11 @@ class Shell:
         self._shell.close()
 
 
-def _close(made: _Made) -> None:
+def _close(yard: Yard, made: _Made) -> None:
     _, agent, network = made
     agent.close()
     if network is not None:
-        network.close_now()
+        yard.uplinks.let_go(network)
 
 
 def _make(yard: Yard, spec: Spec, stack: int, coming: Coming | None = None) -> _Made:
@@ -319,10 +319,12 @@ def _make(yard: Yard, spec: Spec, stack: int, coming: Coming | None = None) -> _
     network = None
     try:
         if spec.egress is not Egress.NONE:
-            network = egress.open_egress_now(made.pid, spec.egress)
+            network = yard.uplinks.open_now(made.pid, spec.egress)
             agent.write("/etc/resolv.conf", network.resolv_conf.encode())
     except BaseException:
         spawner.destroy(made.number)
         agent.close()
+        if network is not None:
+            yard.uplinks.let_go(network)
         raise
     return made, agent, network

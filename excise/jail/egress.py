@@ -14,11 +14,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
 import select
-import subprocess
-import sys
+from collections.abc import Callable
 from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 from types import TracebackType
@@ -29,6 +27,7 @@ from excise.jail import kernel
 from excise.jail.destinations import Destination, destinations, names
 from excise.jail.firewall import full_rules
 from excise.jail.keeper import NAMESPACE, Plan
+from excise.jail.keeping import Keeping
 from excise.jail.phase import failed, gone
 from excise.jail.route import availability, find_tools, host_address, host_addresses
 from excise.jail.uplink import Resolving, allowed_resolv_conf, naming, pasta_command
@@ -45,16 +44,8 @@ __all__ = [
 ]
 
 _RESOLV_CONFS = ("/etc/resolv.conf", "/run/systemd/resolve/resolv.conf")
-_START = """
-import sys
-sys.path.insert(0, sys.argv[1])
-from excise.jail.keeper import main
-main()
-"""
-_ROOT = Path(__file__).parents[2]
 REFRESH_S = 30.0
 _DEADLINE_S = 15.0
-_END_S = 5.0
 _SLACK_S = 20.0  # looking names up comes before the deadline for packets
 
 
@@ -66,24 +57,29 @@ class Network:
     """Where the jail reaches a server that listens on this host's address; None without egress."""
     resolv_conf: str
     """What belongs into the jail's /etc/resolv.conf."""
-    _keeper: subprocess.Popen[bytes] | None = None
+    _keeping: Keeping | None = None
 
     @property
     def alive(self) -> bool:
         """False once the tools are gone, which leaves the jail without network but otherwise as it was."""
-        return self._keeper is None or self._keeper.poll() is None
+        return self._keeping is None or self._keeping.alive
 
     def close_now(self) -> None:
         """End the tools and wait until they have gone. Idempotent."""
-        keeper, self._keeper = self._keeper, None
-        if keeper is not None:
-            _end(keeper)
+        keeping = self.released()
+        if keeping is not None:
+            keeping.end_now()
 
     async def close(self) -> None:
         """As `close_now`, without blocking the loop."""
-        keeper, self._keeper = self._keeper, None
-        if keeper is not None:
-            await _end_async(keeper)
+        keeping = self.released()
+        if keeping is not None:
+            await keeping.end()
+
+    def released(self) -> Keeping | None:
+        """Its keeper, which the caller has to end from now on."""
+        keeping, self._keeping = self._keeping, None
+        return keeping
 
     def __enter__(self) -> Self:
         return self
@@ -108,7 +104,13 @@ class Network:
         await self.close()
 
 
-async def open_egress(pid: int, egress: Egress | Allow, *, refresh_s: float = REFRESH_S) -> Network:
+async def open_egress(
+    pid: int,
+    egress: Egress | Allow,
+    *,
+    refresh_s: float = REFRESH_S,
+    start: Callable[[], Keeping] = Keeping,
+) -> Network:
     """Give the jail whose init is `pid` its network; return when packets pass. Cancelling leaves nothing.
 
     The names of an egress list are looked up again every `refresh_s`.
@@ -116,30 +118,33 @@ async def open_egress(pid: int, egress: Egress | Allow, *, refresh_s: float = RE
     asked = _Asked.of(egress)
     if asked is None:
         return Network(None, "")
-    keeper = asked.begin(pid, refresh_s)
+    keeping = asked.begin(pid, refresh_s, start)
     try:
-        assert keeper.stdout is not None
-        _judge(keeper, answered=await _readable(keeper.stdout.fileno(), _DEADLINE_S + _SLACK_S))
+        await keeping.until_ready(_DEADLINE_S + _SLACK_S)
     except BaseException:
-        await asyncio.shield(_end_async(keeper))
+        await asyncio.shield(keeping.end())
         raise
-    return Network(asked.host[0], asked.resolv_conf, keeper)
+    return Network(asked.host[0], asked.resolv_conf, keeping)
 
 
-def open_egress_now(pid: int, egress: Egress | Allow, *, refresh_s: float = REFRESH_S) -> Network:
+def open_egress_now(
+    pid: int,
+    egress: Egress | Allow,
+    *,
+    refresh_s: float = REFRESH_S,
+    start: Callable[[], Keeping] = Keeping,
+) -> Network:
     """As `open_egress`, for callers without an event loop."""
     asked = _Asked.of(egress)
     if asked is None:
         return Network(None, "")
-    keeper = asked.begin(pid, refresh_s)
+    keeping = asked.begin(pid, refresh_s, start)
     try:
-        assert keeper.stdout is not None
-        ready, _, _ = select.select([keeper.stdout], [], [], _DEADLINE_S + _SLACK_S)
-        _judge(keeper, answered=bool(ready))
+        keeping.until_ready_now(_DEADLINE_S + _SLACK_S)
     except BaseException:
-        _end(keeper)
+        keeping.end_now()
         raise
-    return Network(asked.host[0], asked.resolv_conf, keeper)
+    return Network(asked.host[0], asked.resolv_conf, keeping)
 
 
 def check(egress: Egress | Allow) -> None:
@@ -175,16 +180,13 @@ class _Asked:
         rules, tools = full_rules(found.servers), find_tools("pasta", "nft")
         return cls(host, found.resolv_conf, rules, (), ("-D", "none"), tools, found.stub)
 
-    def begin(self, pid: int, refresh_s: float) -> subprocess.Popen[bytes]:
-        """Start the keeper. It works on descriptors, so that a pid that is used again cannot mislead it."""
+    def begin(self, pid: int, refresh_s: float, start: Callable[[], Keeping]) -> Keeping:
+        """Tell a keeper. It works on descriptors, so that a pid that is used again cannot mislead it."""
         with contextlib.ExitStack() as held:
-            jail, network, users = _descriptors(pid, held)
+            descriptors = _descriptors(pid, held)
             versions = [6 if ":" in each else 4 for each in self.host]
             command = pasta_command(self.tools["pasta"], str(NAMESPACE), versions, self.options)
             plan = Plan(
-                network,
-                users,
-                jail,
                 self.tools["nft"],
                 command,
                 self.tools.get("dnsmasq", ""),
@@ -195,24 +197,18 @@ class _Asked:
                 _DEADLINE_S,
                 refresh_s,
             )
-            keeper = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-c", _START, str(_ROOT)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                pass_fds=[fd for fd in (jail, network, users) if fd >= 0],
-                start_new_session=True,
-                bufsize=0,
-            )
-        lines = json.dumps({**asdict(plan), "wanted": [astuple(d) for d in self.wanted]})
-        assert keeper.stdin is not None
-        with contextlib.suppress(BrokenPipeError):  # it died at once: reading its answer says so
-            keeper.stdin.write(lines.encode() + b"\n")
-        return keeper
+            keeping = start()
+            try:
+                words = {**asdict(plan), "wanted": [astuple(d) for d in self.wanted]}
+                keeping.tell(words, descriptors)
+            except BaseException:
+                keeping.end_now()
+                raise
+        return keeping
 
 
-def _descriptors(pid: int, held: contextlib.ExitStack) -> tuple[int, int, int]:
-    """The jail's init, its network, and whose that is (-1: our own user name space's)."""
+def _descriptors(pid: int, held: contextlib.ExitStack) -> tuple[int, ...]:
+    """The jail's init, its network, and whose that is, unless our own user name space's."""
     try:
         jail = os.pidfd_open(pid)
         held.callback(os.close, jail)
@@ -229,71 +225,8 @@ def _descriptors(pid: int, held: contextlib.ExitStack) -> tuple[int, int, int]:
     own = Path("/proc/self/ns/user").stat()
     theirs = os.fstat(users)
     if (own.st_dev, own.st_ino) == (theirs.st_dev, theirs.st_ino):
-        return jail, network, -1
+        return jail, network
     return jail, network, users
-
-
-def _judge(keeper: subprocess.Popen[bytes], *, answered: bool) -> None:
-    if not answered:
-        raise failed("the network's tools do not answer", retryable=True)
-    assert keeper.stdout is not None
-    line = keeper.stdout.readline()
-    if not line:
-        raise failed("the network's keeper died", retryable=True)
-    answer = json.loads(line)
-    if "error" in answer:
-        raise failed(f"no network: {answer['error']}", retryable=True)
-
-
-def _end(keeper: subprocess.Popen[bytes]) -> None:
-    """Asked, it goes when the last of its tools has gone; killed, they go soon after it."""
-    _let_go(keeper)
-    try:
-        keeper.wait(_END_S)
-    except subprocess.TimeoutExpired:
-        keeper.kill()
-    _bury(keeper)
-
-
-async def _end_async(keeper: subprocess.Popen[bytes]) -> None:
-    _let_go(keeper)
-    try:
-        if keeper.poll() is None:
-            ended = os.pidfd_open(keeper.pid)
-            try:
-                if not await _readable(ended, _END_S):
-                    keeper.kill()
-            finally:
-                os.close(ended)
-    except BaseException:
-        keeper.kill()
-        raise
-    finally:
-        _bury(keeper)
-
-
-def _let_go(keeper: subprocess.Popen[bytes]) -> None:
-    assert keeper.stdin is not None
-    keeper.stdin.close()
-
-
-def _bury(keeper: subprocess.Popen[bytes]) -> None:
-    keeper.wait()
-    assert keeper.stdout is not None
-    keeper.stdout.close()
-
-
-async def _readable(fd: int, within_s: float) -> bool:
-    loop = asyncio.get_running_loop()
-    ready = loop.create_future()
-    loop.add_reader(fd, lambda: None if ready.done() else ready.set_result(None))
-    try:
-        await asyncio.wait_for(ready, within_s)
-    except TimeoutError:
-        return False
-    finally:
-        loop.remove_reader(fd)
-    return True
 
 
 def _text(place: str) -> str:

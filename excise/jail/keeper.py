@@ -4,7 +4,8 @@ It is process 1 of its own pid name space, so that the kernel ends the tools wit
 ends when the jail's init does, when whoever started it does (the other end of its input closes), or when
 a tool does. Its files are in a tmpfs of its own mount name space, so nothing is left on any disk either.
 
-It speaks lines of JSON: a plan on its input, then `{"ready": true}` or `{"error": ...}` on its output.
+It speaks lines of JSON over a socket: a plan comes in, with the descriptors of what to keep, and
+`{"ready": true}` or `{"error": ...}` goes out. Until the plan comes it runs only when nobody else would.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from excise.jail import kernel
 from excise.jail.destinations import Address, Destination, names
@@ -43,13 +44,8 @@ _ENDED = "the jail or its owner ended meanwhile"
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to keep. Descriptors are this process's own, inherited from whoever made the plan."""
+    """With what tools to keep a network, and what it lets pass."""
 
-    network: int
-    users: int
-    """Of the user name space that owns the network; -1: our own."""
-    jail: int
-    """A pidfd."""
     nft: str
     pasta: Sequence[str]
     dnsmasq: str
@@ -73,19 +69,31 @@ class Plan:
         return cls(**plan)  # type: ignore[arg-type]
 
 
+class Place(NamedTuple):
+    """The jail to keep the network of, as descriptors."""
+
+    jail: int
+    """A pidfd."""
+    network: int
+    users: int = -1
+    """Of the user name space that owns the network; -1: our own."""
+
+
 class Trouble(Exception):
     """The network cannot be had; said on the output."""
 
 
 def main() -> NoReturn:
     """Become the keeper that the first line of the input asks for."""
-    plan = Plan.of(json.loads(_line(0)))
+    os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    given, place = _told(socket.socket(fileno=os.dup(0)))
+    with contextlib.suppress(PermissionError):  # an old kernel keeps the idle idle
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+    plan = Plan.of(given)
     try:
-        for fd in (plan.network, plan.jail):
-            os.set_inheritable(fd, False)
-        if plan.users >= 0:
-            kernel.enter(plan.users, kernel.NEWUSER)
-            os.close(plan.users)
+        if place.users >= 0:
+            kernel.enter(place.users, kernel.NEWUSER)
+            os.close(place.users)
         kernel.unshare(kernel.NEWNS | kernel.NEWPID | kernel.NEWIPC)
     except OSError as error:
         _say({"error": f"no name spaces for the network's tools: {error}"})
@@ -93,17 +101,17 @@ def main() -> NoReturn:
     child = os.fork()
     if child == 0:
         kernel.die_with_parent()
-        _first_process(plan)
+        _first_process(plan, place)
     os.close(0)
     os.close(1)
     _, status = os.waitpid(child, 0)
     os._exit(os.waitstatus_to_exitcode(status) & 127)
 
 
-def _first_process(plan: Plan) -> NoReturn:
+def _first_process(plan: Plan, place: Place) -> NoReturn:
     """All of the keeper's life; process 1 ends only through `_exit`, and everything with it."""
     try:
-        keeper = Keeper(plan)
+        keeper = Keeper(plan, place)
         keeper.open()
         _say({"ready": True})
         keeper.keep()
@@ -119,6 +127,7 @@ class Keeper:
     """The tools of one jail's network, and the addresses that its names have had."""
 
     plan: Plan
+    place: Place
     known: Known = field(default_factory=Known)
     tools: dict[int, tuple[str, int]] = field(default_factory=dict)
     """By pidfd: name and pid."""
@@ -129,7 +138,7 @@ class Keeper:
         kernel.private_mounts()
         kernel.mount("tmpfs", str(PRIVATE), "tmpfs", "mode=0755,size=4m")
         NAMESPACE.touch()
-        kernel.bind(f"/proc/self/fd/{self.plan.network}", str(NAMESPACE))
+        kernel.bind(f"/proc/self/fd/{self.place.network}", str(NAMESPACE))
         self._must_be_unserved()
         asked = names(self.plan.wanted)
         if asked:
@@ -147,7 +156,7 @@ class Keeper:
     def keep(self) -> None:
         """Wait for the first end of anything; meanwhile look names up again."""
         ends = select.poll()
-        for fd in (0, self.plan.jail, *self.tools):
+        for fd in (0, self.place.jail, *self.tools):
             ends.register(fd, select.POLLIN)
         due = time.monotonic() + self.plan.refresh_s
         waits = bool(names(self.plan.wanted))
@@ -172,7 +181,7 @@ class Keeper:
 
     def _first_answers(self, asked: Sequence[str]) -> None:
         lookup = Lookup.of(asked, self._versions)
-        ready, _, _ = select.select([lookup.fd, 0, self.plan.jail], [], [], _LOOK_UP_S)
+        ready, _, _ = select.select([lookup.fd, 0, self.place.jail], [], [], _LOOK_UP_S)
         if ready and lookup.fd not in ready:
             raise Trouble(_ENDED)
         if not ready:
@@ -242,7 +251,7 @@ class Keeper:
             return pid
         try:
             if inside:
-                kernel.enter(self.plan.network, kernel.NEWNET)
+                kernel.enter(self.place.network, kernel.NEWNET)
             role()
         except OSError as error:
             with contextlib.suppress(OSError), LOG.open("a") as log:
@@ -261,7 +270,7 @@ class Keeper:
                 port = server.getsockname()[1]
                 connect = functools.partial(_connect, family, host, port, deadline)
                 probe = self._fork(connect, inside=True)
-                watched = [os.pidfd_open(probe), *self.tools, 0, self.plan.jail]
+                watched = [os.pidfd_open(probe), *self.tools, 0, self.place.jail]
                 ready, _, _ = select.select(watched, [], [])
                 os.close(watched[0])
             self._judge_probe(ready, watched[0], probe, host)
@@ -315,14 +324,16 @@ def _unprivileged() -> str:
     return "nobody" if everyone else "root"
 
 
-def _line(fd: int) -> bytes:
-    text = b""
-    while not text.endswith(b"\n"):
-        more = os.read(fd, 65536)
-        if not more:
-            os._exit(1)
-        text += more
-    return text
+def _told(line: socket.socket) -> tuple[dict[str, object], Place]:
+    """The plan, and the descriptors that come with its first bytes."""
+    with line:
+        text, descriptors, _, _ = socket.recv_fds(line, 65536, 3)
+        while text and not text.endswith(b"\n"):
+            more = line.recv(65536)
+            text = text + more if more else b""
+    if not text:
+        os._exit(1)
+    return json.loads(text), Place(*descriptors)
 
 
 def _say(what: Mapping[str, object]) -> None:

@@ -14,11 +14,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from excise.errors import Phase
-from excise.jail import egress
 from excise.jail.path import Laid, cut, laid
 from excise.jail.phase import failed, gone
 from excise.jail.sandbox import Sandbox
 from excise.jail.spawner import Coming
+from excise.jail.uplinks import Uplinks
 from excise.jail.yard import Standing, Yard, limits_of
 from excise.pools.stage import Path
 from excise.types import Egress, Handle, Spec
@@ -103,7 +103,7 @@ class Staging(ABC):
             sandbox.limits = limits
             if spec.egress != reached:
                 with self._told(box, Phase.CREATE):
-                    await _reconnect(sandbox)
+                    await _reconnect(sandbox, self._yard.uplinks)
 
     def _note(self, sandbox: Sandbox, spec: Spec) -> None:
         """All but the layers."""
@@ -164,13 +164,13 @@ async def _end_of(building: Building[None]) -> None:
     building.result()
 
 
-async def _reconnect(sandbox: Sandbox) -> None:
+async def _reconnect(sandbox: Sandbox, uplinks: Uplinks) -> None:
     """The network that its spec asks for, in place of the one it has."""
     before, sandbox.network = sandbox.network, None
     if before is not None:
         await before.close()
     resolv_conf = b""
     if sandbox.spec.egress is not Egress.NONE:
-        sandbox.network = await egress.open_egress(sandbox.box.pid, sandbox.spec.egress)
+        sandbox.network = await uplinks.open(sandbox.box.pid, sandbox.spec.egress)
         resolv_conf = sandbox.network.resolv_conf.encode()
     await sandbox.agent.write("/etc/resolv.conf", resolv_conf)

@@ -83,7 +83,7 @@ class Jail(Inside, Staging):
             return
         self._kill(sandbox)
         if sandbox.network is not None:
-            await sandbox.network.close()
+            self._yard.uplinks.let_go(sandbox.network)
         self._yard.let_go(sandbox.origin)
 
     async def reset(self, box: Handle) -> None:
@@ -209,7 +209,7 @@ class Jail(Inside, Staging):
         try:
             agent = await AsyncConnection.over(made.socket)
             if spec.egress is not Egress.NONE:
-                network = await egress.open_egress(made.pid, spec.egress)
+                network = await self._yard.uplinks.open(made.pid, spec.egress)
                 await agent.write("/etc/resolv.conf", network.resolv_conf.encode())
         except BaseException:
             spawner.destroy(made.number)
@@ -218,7 +218,7 @@ class Jail(Inside, Staging):
             else:
                 agent.abort()  # the event loop must let go of the socket before its number is used again
             if network is not None:
-                await network.close()
+                self._yard.uplinks.let_go(network)
             raise
         return made, agent, network
 
@@ -242,7 +242,7 @@ class Jail(Inside, Staging):
         else:
             self._kill(before)
         if before.network is not None:
-            await before.network.close()
+            self._yard.uplinks.let_go(before.network)
         if box not in self._boxes:  # destroyed meanwhile
             self._kill(sandbox)
             raise gone(f"{box} was destroyed", Phase.RESET)

@@ -23,6 +23,7 @@ from excise.jail.ground import Ground, import_archive, imported_key, lay_ground
 from excise.jail.path import SNAPSHOT, Laid, Step, laid, steps_of
 from excise.jail.phase import NAME, failed
 from excise.jail.spawner import Coming, Frozen, Spawner
+from excise.jail.uplinks import Uplinks
 from excise.layers.prices import Prices
 from excise.layers.store import Store
 from excise.pools.stage import Kind, Stage
@@ -59,6 +60,7 @@ class Yard:
 
     store_folder: Path | None = None
     leases: Path | None = None
+    uplinks: Uplinks = field(default_factory=Uplinks)
     _lock: threading.RLock = field(default_factory=threading.RLock)
     _pid: int = field(default_factory=os.getpid)
     _spawner: Spawner | None = None
@@ -246,6 +248,7 @@ class Yard:
 
     def close(self) -> None:
         """End the spawner, and with it every jail. Idempotent; the next use starts another."""
+        self.uplinks.close()
         with self._lock:
             if self._is_mine() and self._spawner is not None:
                 self._spawner.close()
@@ -338,6 +341,7 @@ def _with_a_lock_of_its_own() -> None:
     """Another thread of the parent may have held the lock, and does not exist in the child."""
     for yard in tuple(_all):
         yard._lock = threading.RLock()  # noqa: SLF001
+        yard.uplinks = Uplinks(parents=yard.uplinks)
 
 
 os.register_at_fork(after_in_child=_with_a_lock_of_its_own)
