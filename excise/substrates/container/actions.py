@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
-from collections.abc import Awaitable
-from typing import TypeVar
 
 from excise.errors import InputError, Phase, SandboxGone
 from excise.substrates.capture import Capture
@@ -15,9 +13,8 @@ from excise.substrates.container.config import fault_in, missing_user_in
 from excise.substrates.container.engine import Engine
 from excise.substrates.container.execution import Command, Ended, Running
 from excise.substrates.container.files import absolute
+from excise.substrates.ending import to_the_end
 from excise.types import Action, Handle, Observation
-
-T = TypeVar("T")
 
 KILLED = 137
 OOM_NEWS_S = 1.0
@@ -132,21 +129,3 @@ def _observation(
         stdout_bytes=out.total_bytes,
         stderr_bytes=err.total_bytes,
     )
-
-
-async def to_the_end(work: Awaitable[T]) -> T:
-    """Finish `work` though we are cancelled meanwhile, and be cancelled then."""
-    task = asyncio.ensure_future(work)
-    cancelled: asyncio.CancelledError | None = None
-    while not task.done():
-        try:
-            await asyncio.shield(task)
-        except asyncio.CancelledError as error:
-            if task.cancelled():
-                raise
-            cancelled = error
-        except BaseException:  # noqa: BLE001  # raised again below
-            break
-    if cancelled is not None:
-        raise cancelled
-    return task.result()

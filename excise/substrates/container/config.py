@@ -11,6 +11,9 @@ from excise.errors import InputError
 from excise.types import Allow, Egress, Fault, Isolation, Spec
 
 WORKSPACE = "/work"
+HOST = "host"
+"""The image that `Spec` names by default: made of this host's own programs, see `excise.layers.host`."""
+
 KEEP_ALIVE = ("sleep", "2147483647")
 """What pid 1, or its only child, does: nothing, for 68 years. `infinity` is not known to every sleep."""
 

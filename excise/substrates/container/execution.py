@@ -110,6 +110,9 @@ class Running:
             reader.result()
         return await self._code()
 
+    async def code(self, count: Any) -> int:
+        return (await self.ended(count)).exit_code
+
     async def look(self) -> dict[str, Any]:
         async with self._engine.asking(Phase.RUN):
             return await self._exec.inspect()

@@ -6,7 +6,11 @@ import io
 import posixpath
 import tarfile
 import time
+from pathlib import Path
 
+from excise.errors import InputError
+from excise.layers.archive import with_parents, write_archive
+from excise.layers.tree import walk
 from excise.substrates.container.config import WORKSPACE
 
 
@@ -37,3 +41,9 @@ def unpacked(path: str, archive: tarfile.TarFile) -> tuple[bytes | None, str | N
         raise IsADirectoryError(path)
     content = archive.extractfile(entry)
     return (b"" if content is None else content.read()), None
+
+
+def pack(checkout: Path, at: str, archive: Path) -> None:
+    if not checkout.is_dir():
+        raise InputError(f"{checkout} is not a checkout: there is no such folder")
+    write_archive(with_parents(walk(checkout, at)), archive)

@@ -9,11 +9,8 @@ from pathlib import Path
 import aiodocker
 
 from excise.errors import InputError, Phase
-from excise.substrates.container.config import Options
+from excise.substrates.container.config import HOST, Options
 from excise.substrates.container.engine import TRANSFER_DEADLINE_S, Engine
-
-HOST = "host"
-"""The image that `Spec` names by default: made of this host's own programs, see `excise.layers.host`."""
 
 
 class Images:

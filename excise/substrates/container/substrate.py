@@ -15,17 +15,16 @@ import aiodocker
 from aiodocker.containers import DockerContainer
 
 from excise.errors import InputError, Phase, SandboxGone, SubstrateError
-from excise.layers.archive import with_parents, write_archive
-from excise.layers.tree import walk
 from excise.substrates.base import Shell
 from excise.substrates.container import killing, owner
-from excise.substrates.container.actions import Actions, to_the_end
+from excise.substrates.container.actions import Actions
 from excise.substrates.container.config import Options, container_config, missing_user_in
 from excise.substrates.container.engine import TRANSFER_DEADLINE_S, Engine, address_of
 from excise.substrates.container.execution import Command, Running
-from excise.substrates.container.files import absolute, packed, unpacked
+from excise.substrates.container.files import absolute, pack, packed, unpacked
 from excise.substrates.container.images import Images
-from excise.substrates.container.shell import ContainerShell
+from excise.substrates.ending import settled, to_the_end
+from excise.substrates.exec_shell import ExecShell
 from excise.substrates.script import check, spill
 from excise.substrates.shell import ARGV
 from excise.types import Action, Handle, Observation, Repo, Spec
@@ -48,7 +47,7 @@ class Container:
         self._engine = Engine(self.name, address_of(options), str(self._me))
         self._actions = Actions(self._engine)
         self._images = Images(self._engine, options)
-        self._shells: dict[Handle, list[ContainerShell]] = {}
+        self._shells: dict[Handle, list[ExecShell]] = {}
         self._has_repo: dict[tuple[str, str], bool] = {}
 
     def __repr__(self) -> str:
@@ -64,7 +63,7 @@ class Container:
         try:
             await asyncio.shield(making)
         except BaseException:
-            await to_the_end(_settled(making))
+            await to_the_end(settled(making))
             with contextlib.suppress(SubstrateError):  # what went wrong first is what counts
                 await to_the_end(self.destroy(box))
             raise
@@ -104,7 +103,7 @@ class Container:
         command = Command(ARGV, absolute("."), {killing.MARK: token}, stdin=None)
         self._named(box, Phase.RUN)
         running = await Running.start(self._engine, box, command)
-        shell = ContainerShell(self.name, running, lambda: self._actions.kill(box, token, None))
+        shell = ExecShell(self.name, running, lambda: self._actions.kill(box, token, None))
         await shell.begin()
         self._shells.setdefault(box, []).append(shell)
         return shell
@@ -235,7 +234,7 @@ class Container:
         at = absolute(repo.path).lstrip("/")
         with tempfile.TemporaryDirectory() as scratch:
             archive = Path(scratch, "repo.tar")
-            await asyncio.to_thread(_pack, Path(repo.source), at, archive)
+            await asyncio.to_thread(pack, Path(repo.source), at, archive)
             async with self._asking(box, Phase.CREATE, TRANSFER_DEADLINE_S) as client:
                 with archive.open("rb") as data:  # noqa: ASYNC230  # aiohttp reads it in a thread
                     await client.containers.container(box).put_archive("/", data)
@@ -271,15 +270,3 @@ def _runtime_in(info: Mapping[str, Any], chosen: str | None) -> str:
     name = chosen or str(info.get("DefaultRuntime"))
     words = (info.get("Runtimes") or {}).get(name, {}).get("runtimeArgs") or ()
     return " ".join((name, *words))
-
-
-async def _settled(task: asyncio.Task[Any]) -> None:
-    await asyncio.wait({task})
-    if not task.cancelled():
-        task.exception()
-
-
-def _pack(checkout: Path, at: str, archive: Path) -> None:
-    if not checkout.is_dir():
-        raise InputError(f"{checkout} is not a checkout: there is no such folder")
-    write_archive(with_parents(walk(checkout, at)), archive)

@@ -15,11 +15,11 @@ from pathlib import Path
 
 from excise.errors import ExciseError, InputError, Phase, SandboxGone, SubstrateError
 from excise.substrates.container import killing, owner
+from excise.substrates.ending import to_the_end
 from excise.substrates.hosted.cloud import Cloud, Ran, Running
 from excise.substrates.hosted.faults import Told, error_of
 from excise.substrates.hosted.lines import Line, line_of, observation_of
 from excise.substrates.hosted.options import Options
-from excise.substrates.local.process import to_the_end
 from excise.substrates.remote import LOOPBACK
 from excise.substrates.script import check, spill
 from excise.types import Action, Allow, Handle, Isolation, Observation, Spec

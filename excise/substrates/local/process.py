@@ -19,13 +19,11 @@ import struct
 import subprocess
 import termios
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from excise.types import Fault
-
-T = TypeVar("T")
 
 CHUNK_BYTES = 64 * 1024
 """What a pipe holds on Linux unless somebody asks for more."""
@@ -181,22 +179,6 @@ class Child:
             cpu_ns=round((usage.ru_utime + usage.ru_stime) * 1e9),
         )
         self.wake()
-
-
-async def to_the_end(work: Awaitable[T]) -> T:
-    """Await `work` even while being cancelled; the cancellation is let through afterwards."""
-    future = asyncio.ensure_future(work)
-    cancelled: asyncio.CancelledError | None = None
-    while not future.done():
-        try:
-            await asyncio.shield(future)
-        except asyncio.CancelledError as error:
-            cancelled = error
-        except Exception:  # noqa: BLE001
-            break  # the result below raises it again
-    if cancelled is not None:
-        raise cancelled
-    return future.result()
 
 
 def _start(command: Command, stdin: int, stdout: int, stderr: int) -> int:

@@ -8,7 +8,8 @@ import time
 from collections.abc import Mapping
 
 from excise.errors import Phase, SandboxGone, SubstrateError
-from excise.substrates.local.process import Child, Command, to_the_end
+from excise.substrates.ending import to_the_end
+from excise.substrates.local.process import Child, Command
 from excise.substrates.local.proctree import kill_all
 from excise.substrates.shell import ARGV, OPENING, Exchange, Frame
 from excise.types import MIB, Observation

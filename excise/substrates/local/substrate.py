@@ -16,6 +16,7 @@ import msgspec
 from excise.errors import InputError, Phase, SandboxGone, SubstrateError
 from excise.substrates.base import Shell
 from excise.substrates.capture import Capture
+from excise.substrates.ending import to_the_end
 from excise.substrates.local.directory import (
     NAME,
     PARTS,
@@ -30,7 +31,7 @@ from excise.substrates.local.directory import (
     refuse_what_cannot_be,
     remove_if_empty,
 )
-from excise.substrates.local.process import Child, Command, NotStarted, Stream, to_the_end
+from excise.substrates.local.process import Child, Command, NotStarted, Stream
 from excise.substrates.local.proctree import kill_all, started
 from excise.substrates.local.shell import LocalShell
 from excise.substrates.script import check, spill

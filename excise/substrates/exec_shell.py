@@ -1,12 +1,12 @@
-"""A persistent bash over one exec that is kept open: the connection for the framing in `substrates.shell`."""
+"""A persistent bash over one exec that is kept open, whoever's: the connection for the framing in `substrates.shell`."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Protocol
 
 from excise.errors import Phase, SandboxGone
-from excise.substrates.container.execution import Running
 from excise.substrates.shell import OPENING, Exchange, Frame
 from excise.types import MIB, Observation
 
@@ -15,12 +15,28 @@ GRACE_S = 1.0
 KILLED = 137
 
 
-class ContainerShell:
+class Sink(Protocol):
+    """Takes what comes on one stream."""
+
+    def add(self, data: bytes) -> None: ...
+
+
+class Kept(Protocol):
+    """A platform's exec, started with its input open."""
+
+    def read_into(self, out: Sink, err: Sink) -> None: ...
+    async def send(self, data: bytes) -> None: ...
+    def end_of_input(self) -> None: ...
+    def release(self) -> None: ...
+    async def code(self, count: Callable[[], int]) -> int:
+        """How the bash ended, once it has; `count()` grows while output arrives."""
+        ...
+
+
+class ExecShell:
     """One bash that stays. When it has ended, every further script raises SandboxGone."""
 
-    def __init__(
-        self, substrate: str, running: Running, kill: Callable[[], Awaitable[None]]
-    ) -> None:
+    def __init__(self, substrate: str, running: Kept, kill: Callable[[], Awaitable[None]]) -> None:
         self._substrate = substrate
         self._running = running
         self._kill = kill
@@ -72,7 +88,7 @@ class ContainerShell:
         self._running.release()
 
     def forget(self) -> None:
-        """Let go of the connection; the container, and with it the shell, is somebody else's to end."""
+        """Let go of the connection; the sandbox, and with it the shell, is somebody else's to end."""
         end, self._end = self._end, None
         if end is not None:
             end.cancel()
@@ -99,7 +115,7 @@ class ContainerShell:
         await self._kill()
 
     async def _ended(self) -> int:
-        return (await self._running.ended(lambda: self._arrived_bytes)).exit_code
+        return await self._running.code(lambda: self._arrived_bytes)
 
     def take(self, which: int, data: bytes) -> None:
         """Output that comes between two scripts, from something in the background, belongs to none."""
@@ -112,7 +128,7 @@ class ContainerShell:
 
 
 class _Sink:
-    def __init__(self, shell: ContainerShell, which: int) -> None:
+    def __init__(self, shell: ExecShell, which: int) -> None:
         self._shell = shell
         self._which = which
 
