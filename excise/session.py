@@ -11,6 +11,7 @@ from typing import Self
 from excise.clock import Clock, SystemClock
 from excise.errors import DeadlineExceeded, InputError, LifecycleError, Phase, SubstrateError
 from excise.lifecycle import Event, State, step
+from excise.noting import hold
 from excise.substrates.base import Shell, Shells, Substrate
 from excise.tax.marks import ActionMarks, Marks
 from excise.types import Action, Handle, Observation, Spec
@@ -55,6 +56,7 @@ class Session:
     async def __aenter__(self) -> Self:
         self._at["requested"] = self._now()
         self._at["due"] = self._at["requested"] if self._due_ns is None else self._due_ns
+        hold(self._note)
         try:
             if self._due_ns is not None:
                 # All that are due have asked before a driver serves the first of them.
@@ -76,7 +78,13 @@ class Session:
             self.state = step(self.state, Event.FAIL)
             await self._end_despite_cancellation()
             raise
+        finally:
+            hold(None)
         return self
+
+    def _note(self, moment: str) -> None:
+        """What the driver saw of the creation: kept beside the marks, which it does not move."""
+        self._at.setdefault(moment, self._now())
 
     async def act(self, action: Action) -> Observation:
         """Run one action and mark when it was sent and when its whole observation was here."""

@@ -62,7 +62,17 @@ def trial_rows(study: Study) -> Iterator[Row]:
         yield row
 
 
-MARKS = ("due", "requested", "created", "ready", "set_up", "teardown", "gone")
+MARKS = (
+    "due",
+    "requested",
+    "created",
+    "answered",
+    "ready_seen",
+    "ready",
+    "set_up",
+    "teardown",
+    "gone",
+)
 
 
 def action_rows(study: Study) -> Iterator[Row]:

@@ -184,6 +184,13 @@ class Slot:
         return (self.session, self.block, self.cell.name)
 
 
+def moment_s(slot: Slot, interval_s: float) -> float:
+    """When to begin within an interval of a platform that looks around once in each: trials one after the other
+    would fall into step with it, and find it always early or always late.
+    """
+    return random.Random(f"moment/{slot.seed}").uniform(0.0, interval_s)  # noqa: S311 - no secret
+
+
 def slots(
     cells: Sequence[Cell], *, blocks: int, warm_ups: int, seed: int, session: int = 1
 ) -> tuple[Slot, ...]:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from excise.clock import Clock, SystemClock
 from excise.errors import ExciseError, SubstrateError
-from excise.measure import noise, page_cache, ready
+from excise.measure import noise, page_cache, plan, ready
 from excise.measure.judge import judge
 from excise.measure.load import arrivals, run_load, workers_of
 from excise.measure.plan import Slot
@@ -20,7 +20,7 @@ from excise.measure.progress import Progress, Silent
 from excise.measure.record import Cell, TrialRecord
 from excise.measure.store import Ledger
 from excise.measure.trial import Setting, perform
-from excise.substrates.base import Closes, SpawnsItself, Substrate, Sweeps
+from excise.substrates.base import Closes, Paced, SpawnsItself, Substrate, Sweeps
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +93,8 @@ async def run_slot(slot: Slot, setting: Setting, conditions: Conditions) -> Tria
     readying = await ready.begin(setting.substrate, setting.spec)
     if slot.cell.cache == "cold-page":
         await asyncio.to_thread(conditions.drop_page_cache)
+    if isinstance(setting.substrate, Paced):
+        await clock.sleep(plan.moment_s(slot, setting.substrate.interval_s))
     before = noise.Reading.take()
     with _no_garbage_collection():
         seen = await perform(

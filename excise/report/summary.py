@@ -12,6 +12,7 @@ from excise.measure.record import Cell, StudyRecord, TrialRecord
 from excise.report.cells import Measured, cell_values, measure
 from excise.report.comparisons import effects, ratios, repeated, undisturbed
 from excise.report.loads import loads
+from excise.report.orchestration import orchestration
 from excise.report.readiness import readiness
 from excise.report.scale import NOT_ISOLATED, advice, hours, longest, projected, shape, spreads
 from excise.report.values import (
@@ -102,6 +103,7 @@ def summarise(record: StudyRecord, trials: Sequence[TrialRecord]) -> Summary:
         noise=_noise(counted),
         prices=f"{table.date}: {table.note}",
         readiness=readiness(ordered),
+        orchestration=orchestration(ordered),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from excise.report import units
+from excise.report import orchestration, units
 from excise.report.adapter_tables import adapters
 from excise.report.comparison_tables import effects, ratios, sessions, undisturbed
 from excise.report.load_tables import loads
@@ -39,6 +39,7 @@ def tables(summary: Summary) -> tuple[Table, ...]:
         lengths,
         loads,
         readiness,
+        orchestration.table,
     )
     return tuple(t for t in (maker(summary) for maker in makers) if t.rows)
 

@@ -263,6 +263,18 @@ class Readiness:
 
 
 @dataclass(frozen=True, slots=True)
+class Orchestrated:
+    """When a cell's sandboxes answered, and how much later their platform called them ready: medians."""
+
+    label: str
+    workload: str
+    n: int
+    answered_s: float
+    ready_seen_s: float
+    late_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class Summary:
     """Everything a report says of one study."""
 
@@ -308,6 +320,7 @@ class Summary:
     noise: dict[str, float | int | None]
     prices: str = ""
     readiness: tuple[Readiness, ...] = ()
+    orchestration: tuple[Orchestrated, ...] = ()
 
     def cell(self, label: str, tier: str) -> CellValues | None:
         """The plain cell of a substrate in a tier (`T0`, `T1`, `T2`, `K150`), on the study's main task."""

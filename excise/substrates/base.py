@@ -293,6 +293,14 @@ class SpawnsItself(Protocol):
 
 
 @runtime_checkable
+class Paced(Protocol):
+    """Looks after its sandboxes at fixed intervals: how soon it sees one depends on when in an interval a trial begins."""
+
+    @property
+    def interval_s(self) -> float: ...
+
+
+@runtime_checkable
 class Sweeps(Protocol):
     """Removes what killed owners left behind; returns how many sandboxes that were."""
 

@@ -52,7 +52,7 @@ SERVICE_DECISIONS = tuple(
 )  # fmt: skip
 
 LAYERS: list[tuple[str, ...]] = [
-    ("excise.types", "excise.errors", "excise.clock"),
+    ("excise.types", "excise.errors", "excise.clock", "excise.noting"),
     (
         "excise.lifecycle",
         "excise.tax",

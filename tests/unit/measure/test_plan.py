@@ -135,3 +135,20 @@ def test_without_root_the_jail_takes_part_only_where_it_is_named():
     assert "--substrate jail" in skipped["jail"]
     _, skipped = asyncio.run(_take_part(("fake",), root=False))
     assert not skipped
+
+
+@given(seed=st.integers(0, 2**32 - 1), interval_s=st.floats(0.1, 10))
+def test_a_trial_begins_within_the_interval_and_at_the_same_moment_each_time(
+    seed: int, interval_s: float
+) -> None:
+    slot = plan.Slot(1, 0, 0, Cell(label="a", substrate="fake", workload="T0"), seed)
+    moment = plan.moment_s(slot, interval_s)
+    assert 0.0 <= moment <= interval_s
+    assert plan.moment_s(slot, interval_s) == moment
+
+
+def test_trials_begin_all_over_the_interval() -> None:
+    cell = Cell(label="a", substrate="fake", workload="T0")
+    all_slots = plan.slots([cell], blocks=200, warm_ups=0, seed=7)
+    tenths = {int(10 * plan.moment_s(slot, 1.0)) for slot in all_slots}
+    assert tenths == set(range(10))
