@@ -29,6 +29,7 @@ class Row:
 
 
 _CONTAINER = "excise.substrates.container"
+_KUBERNETES = "excise.substrates.kubernetes"
 _INSIDE = {"agent": "inside"}
 _GVISOR = {"runtime": "runsc"}
 
@@ -57,6 +58,8 @@ TABLE: dict[str, Row] = {
     "gvisor": Row(_CONTAINER, {"engine": "docker", **_GVISOR}, extra="docker"),
     "gvisor+agent": Row(_CONTAINER, {"engine": "docker", **_GVISOR, **_INSIDE}, extra="docker"),
     "vm-uml": Row("excise.substrates.vm", {"machine": "uml"}),
+    "kubernetes": Row(_KUBERNETES, extra="kubernetes"),
+    "kubernetes+agent": Row(_KUBERNETES, _INSIDE, extra="kubernetes"),
     "service": Row("excise.substrates.remote"),
     "e2b": Row("excise.substrates.hosted.e2b", extra="e2b"),
     "daytona": Row("excise.substrates.hosted.daytona", extra="daytona"),

@@ -57,6 +57,11 @@ def bwrap() -> None:
 
 
 @pytest.fixture(scope="session")
+def kubernetes() -> None:
+    need("kubernetes")
+
+
+@pytest.fixture(scope="session")
 def vm_uml() -> None:
     need("vm-uml")
 
