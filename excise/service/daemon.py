@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import fcntl
 import os
+import resource
 import signal
 import ssl
 import time
@@ -65,6 +66,7 @@ def state_folder() -> Path:
 async def run(substrate: Substrate, plan: Plan, said: Callable[[Desk], None]) -> None:
     """Serve until a signal comes; `said` is called once it listens."""
     stop = _signals()
+    _allow_files()
     async with started(substrate, plan) as desk:
         said(desk)
         LOGGER.info("serving", extra={"url": desk.url, "substrate": substrate.name})
@@ -173,6 +175,12 @@ async def drained(cloud: Cloud, patience_s: float, hurry: asyncio.Queue[int]) ->
     for task in waiting:
         task.cancel()
     await asyncio.gather(*waiting, return_exceptions=True)
+
+
+def _allow_files() -> None:
+    """As many open files as this process may have at all: each sandbox and each client takes some."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def _signals() -> asyncio.Queue[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 import signal
 import socket
 import ssl
@@ -118,6 +119,17 @@ def test_a_second_signal_ends_it_at_once_and_so_does_the_end_of_patience(start):
     last = start("--substrate", "fake")
     with Service(last.url, daemon.token) as service, pytest.raises(SandboxGone, match="shut down"):
         type(box)(service, box.id).run(Action(("true",)))
+
+
+def test_a_service_takes_as_many_open_files_as_it_may_have(start):
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, 1024), hard))
+    try:
+        daemon = start("--substrate", "fake")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    limits = Path(f"/proc/{daemon.process.pid}/limits").read_text()
+    assert re.search(rf"Max open files +{hard} +{hard} ", limits)
 
 
 def test_two_services_do_not_share_a_state_folder(start):
