@@ -18,8 +18,8 @@ from excise.types import MIB
 Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 ASKED: web.RequestKey[Door] = web.RequestKey("door", Door)
-BODY_BYTES = 512 * MIB
-"""The most a body may hold where a door sets no smaller bound. Large ones are taken in parts, never as a value."""
+BODY_BYTES = 32 * MIB
+"""The most a body may hold that is read whole, however small it came: some are packed. Files are taken in parts."""
 
 
 def application(desk: Desk, doors: Sequence[Door]) -> web.Application:

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import gzip
+import hashlib
+import io
 import json
+import tarfile
 
 import aiohttp
 import pytest
 
 from excise.service import gate
+from excise.service.archives import folder_of, keep_archive
+from excise.service.builds import BuildFailed
 from excise.service.policy import Policy
 from excise.service.sandbox import Wanted
+from excise.service.templates import Do, Step, Template
 from excise.substrates.remote import connect
-from excise.types import Action, Spec
+from excise.types import MIB, Action, Limits, Spec
 
 
 def run(work):
@@ -251,5 +258,60 @@ def test_owners_have_limits_of_requests_sandboxes_and_streams_and_are_told_when_
                 raise AssertionError("asked without end")
             async with http.get(url, headers=bob) as answer:
                 assert answer.status == 200
+
+    run(work())
+
+
+def test_a_body_that_unpacks_to_more_than_any_may_hold_is_refused_by_every_door(serve):
+    bomb = gzip.compress(b'{"name": "' + b"0" * (64 * MIB) + b'"}', 1)
+    assert len(bomb) < MIB
+
+    async def work():
+        async with serve("fake") as served, aiohttp.ClientSession() as http:
+            key = {"X-API-Key": served.token, "Content-Encoding": "gzip"}
+            for path in ("/v1/sandboxes", "/api/sandbox", "/v2/sandboxes", "/v3/templates"):
+                async with http.post(served.url + path, data=bomb, headers=key) as answer:
+                    assert answer.status == 413, (path, await answer.text())
+            assert len(served.cloud.census) == 0
+
+    run(work())
+
+
+def archive_of(*members: tuple[str, bytes]) -> bytes:
+    """A packed archive with files of these names."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz", compresslevel=1) as tar:
+        for name, data in members:
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            tar.addfile(member, io.BytesIO(data))
+    return packed.getvalue()
+
+
+@pytest.mark.parametrize(
+    "archive",
+    [
+        archive_of(("zeros", bytes(96 * MIB))),
+        archive_of(("../../outside", b"x")),
+        b"no archive at all",
+    ],
+    ids=["bomb", "outside", "nonsense"],
+)
+def test_what_is_wrong_with_an_archive_stays_in_the_sandbox_that_unpacks_it(serve, archive):
+    async def parts():
+        yield archive
+
+    async def work():
+        limits = Limits(cpus=None, memory_bytes=256 * MIB, disk_bytes=32 * MIB)
+        async with serve("jail", Policy(most=limits)) as served:
+            cloud, name = served.cloud, hashlib.sha256(archive).hexdigest()
+            await keep_archive(folder_of(cloud.folder / "archives", "alice"), name, parts())
+            steps = (Step(Do.COPY, ("/work",), name),)
+            await cloud.templates.put(Template("t", "alice", Spec(limits=limits), steps))
+            with pytest.raises(BuildFailed, match="COPY /work ended with"):
+                await cloud.create("alice", Wanted(template="t"))
+            assert len(cloud.census) == 0
+            fine = await cloud.create("alice", Wanted())
+            assert (await cloud.run(fine, Action(("true",)))).ok
 
     run(work())
