@@ -23,6 +23,7 @@
 #include "relay.h"
 #include "shell.h"
 #include "spare.h"
+#include "spawn.h"
 #include "thaw.h"
 #include "tree.h"
 
@@ -140,6 +141,7 @@ static int prepare(void)
     for (int standard = 0; standard < FIRST_FREE; standard++)
         if ((standard < STDERR_FILENO || fcntl(standard, F_GETFD) < 0) && dup2(nothing, standard) < 0) return -1;
     if (nothing < FIRST_FREE && (nothing = fcntl(nothing, F_DUPFD_CLOEXEC, FIRST_FREE)) < 0) return -1;
+    spawns_prepare(); /* not before: it must be none of the three */
     signal(SIGPIPE, SIG_IGN);
     if (role == ROLE_PLACED) prctl(PR_SET_CHILD_SUBREAPER, 1); /* orphans come to us, and are reaped */
     sigemptyset(&child);

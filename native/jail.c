@@ -25,9 +25,10 @@
 #include "confine.h"
 #include "message.h"
 #include "overlay.h"
+#include "spawn.h"
 #include "sys.h"
 
-enum { AGENT_END = 3, CLIENT_END = 4, CONTROL = 5, TERMINALS = 256, TERMINAL_GROUP = 5, PATH = 512 };
+enum { AGENT_END = 3, CLIENT_END = 4, CONTROL = 5, SCORE = 6, TERMINALS = 256, TERMINAL_GROUP = 5, PATH = 512 };
 
 struct mounts {
     int root, proc, devices, terminals, shm;
@@ -88,7 +89,9 @@ static int make_mounts(const struct order *order, struct mounts *made, const cha
 {
     *stage = "overlay";
     bool ahead = order->kit->spaces[MOUNTS] >= 0;
-    made->root = ahead ? overlay_make(order->stack, order->upper) : overlay_attach(order->stack, order->upper, "/new");
+    int upper = order->floor.upper;
+    if (order->floor.root >= 0) made->root = order->floor.root;
+    else made->root = ahead ? overlay_make(order->stack, upper) : overlay_attach(order->stack, upper, "/new");
     if (made->root < 0) return -1;
     *stage = "proc";
     if ((made->proc = mount_new("proc", NULL, 0, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC)) < 0) return -1;
@@ -97,7 +100,7 @@ static int make_mounts(const struct order *order, struct mounts *made, const cha
     *stage = "terminals";
     if ((made->terminals = make_terminals()) < 0) return -1;
     *stage = "shm";
-    made->shm = upper_part(order->upper, "shm");
+    made->shm = upper_part(upper, "shm");
     return made->shm < 0 ? -1 : 0;
 }
 
@@ -203,20 +206,22 @@ static int die_with(int spawner)
     return -1;
 }
 
-/* Nothing open but the agent's socket, the client's end of it, and the way to say so; nothing on 0, 1 and 2. */
+/* Nothing open but the agent's socket, the client's end of it, the way to say so, and what spawns need; nothing on 0, 1 and 2. */
 static int sort_descriptors(int control)
 {
     int line[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, line) < 0) return -1;
     int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (nothing < 0) return -1;
-    int kept[] = {nothing, nothing, nothing, line[0], line[1], control};
-    for (int i = 0; i < 6; i++) /* out of the way of what they will become */
-        if ((kept[i] = fcntl(kept[i], F_DUPFD_CLOEXEC, CONTROL + 1)) < 0) return -1;
+    int kept[] = {nothing, nothing, nothing, line[0], line[1], control, spawns_score};
+    int count = spawns_score < 0 ? SCORE : SCORE + 1;
+    for (int i = 0; i < count; i++) /* out of the way of what they will become */
+        if ((kept[i] = fcntl(kept[i], F_DUPFD_CLOEXEC, SCORE + 1)) < 0) return -1;
     driver = CONTROL;
-    for (int i = 0; i < 6; i++)
+    for (int i = 0; i < count; i++)
         if (dup3(kept[i], i, i > 2 ? O_CLOEXEC : 0) < 0) return -1;
-    return sys_close_range(CONTROL + 1, ~0u);
+    if (spawns_score >= 0) spawns_score = SCORE;
+    return sys_close_range((unsigned)count, ~0u);
 }
 
 static int settle(const struct order *order, const char **stage)
@@ -279,6 +284,7 @@ _Noreturn static void live(const struct order *order)
     prctl(PR_SET_NAME, "excise-agent");
     umask(022);
     setsid();
+    spawns_prepare();
     if (settle(order, &stage) < 0) {
         answer_failed(order, stage);
         _exit(1);

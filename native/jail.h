@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include "control.h"
+#include "floor.h"
 #include "kit.h"
 #include "stack.h"
 
@@ -18,7 +19,7 @@ struct order {
     int control, spawner; /* the driver's socket; ourselves as a pidfd */
     const struct stack *stack;
     const struct kit *kit;
-    int upper;
+    struct floor floor;
     int binds[BIND_LIMIT]; /* mounts, in the order of the stack's */
 };
 

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum later { LATER_CREATE, LATER_KILL, LATER_KITS };
+enum later { LATER_CREATE, LATER_KILL, LATER_KITS, LATER_FLOOR };
 
 struct later_task {
     enum later kind;

@@ -97,34 +97,42 @@ static void be_the_program(const struct spawn *spawn, struct not_started *why)
     give_up(why, FAULT_NOT_EXECUTABLE);
 }
 
-/* The kernel should kill what eats the memory, and not the agent, which holds what was printed. The child cannot say so
- * itself: until it is another program it is as closed to itself as the agent is. */
-static void let_go_first(pid_t child)
+/* The kernel should kill what eats the memory, and not the agent, which holds what was printed. A child cannot say so
+ * itself, being as closed to itself as the agent is, and to say it of each costs a walk through /proc; but it inherits what
+ * its parent is at that moment. */
+int spawns_score = -1;
+static char usual[8];
+static const char OFTEN[] = "300";
+
+void spawns_prepare(void)
 {
-    static const char often[] = "300";
-    char path[48];
-    snprintf(path, sizeof path, "/proc/%d/oom_score_adj", (int)child);
-    int file = open(path, O_WRONLY | O_CLOEXEC);
-    if (file < 0) return;
-    if (write(file, often, sizeof often - 1) < 0) errno = 0; /* it has ended, or is closed to us: as the kernel likes */
-    close(file);
+    if (spawns_score >= 0) return;
+    if ((spawns_score = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC)) < 0) return;
+    if (read(spawns_score, usual, sizeof usual - 1) > 0) return;
+    close(spawns_score);
+    spawns_score = -1;
+}
+
+static void have_score(const char *score)
+{
+    if (spawns_score >= 0 && pwrite(spawns_score, score, strlen(score), 0) < 0) errno = 0; /* then as the kernel likes */
 }
 
 pid_t spawn(const struct spawn *spawn, struct not_started *why)
 {
     *why = (struct not_started){FAULT_NONE, 0};
     volatile struct not_started *shared = why; /* the child writes it behind the compiler's back */
+    have_score(OFTEN);
     pid_t child = vfork();
     if (child == 0) be_the_program(spawn, why);
+    int error = errno;
+    have_score(usual);
     if (child < 0) {
         why->fault = FAULT_NO_ROOM;
-        why->error = errno;
+        why->error = error;
         return -1;
     }
-    if (shared->error == 0) {
-        let_go_first(child);
-        return child;
-    }
+    if (shared->error == 0) return child;
     int status;
     while (syscall(__NR_wait4, child, &status, 0, NULL) < 0 && errno == EINTR) continue;
     return -1;

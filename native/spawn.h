@@ -32,6 +32,12 @@ struct not_started {
     int error;
 };
 
+/* Our own /proc/self/oom_score_adj, or -1; whoever moves it says so here. */
+extern int spawns_score;
+
+/* Open it, unless it is open, while /proc/self is open to us. */
+void spawns_prepare(void);
+
 /* The leader's pid, or -1. The child starts a session of its own and keeps nothing of ours but what is named. */
 pid_t spawn(const struct spawn *spawn, struct not_started *why);
 

@@ -14,7 +14,7 @@
 
 #include "box.h"
 #include "bury.h"
-#include "confine.h"
+#include "floor.h"
 #include "held.h"
 #include "jail.h"
 #include "later.h"
@@ -28,6 +28,7 @@ enum { EVENTS = 64 };
 
 static struct start here;
 static int events = -1;
+static bool floors_are_due;
 
 static void answer_ok(uint32_t tag, int fd)
 {
@@ -77,13 +78,14 @@ static int start_box(struct order *order, struct box *box, const char **stage)
     *stage = "binds";
     if (stack_hold_binds(order->stack, order->binds) < 0) return -1;
     *stage = "upper";
-    order->upper = box->upper = upper_make(order->stack, order->request.disk_bytes, order->request.inodes);
-    int done = -1;
-    if (box->upper >= 0) {
+    int done = floor_take(order->stack, &order->request, &order->floor);
+    if (done == 0) {
         *stage = "clone";
+        box->upper = order->floor.upper;
         done = jail_make(order, &box->pidfd);
     }
     int why = errno;
+    if (order->floor.root >= 0) close(order->floor.root);
     for (int i = 0; i < order->stack->bind_count; i++) close(order->binds[i]);
     errno = why;
     return done < 0 ? -1 : watch(box->pidfd, EPOLLIN, box);
@@ -114,9 +116,21 @@ static int make_box(struct order *order, struct stack *stack, const char **stage
     return done;
 }
 
+static void want_floors(void)
+{
+    if (!floors_are_due && floors_wanted()) floors_are_due = later_add(LATER_FLOOR, 0, 0, NULL, 0);
+}
+
+static void make_floor(void)
+{
+    floors_are_due = false;
+    floors_make();
+    want_floors();
+}
+
 static void create(uint32_t tag, struct reader *body)
 {
-    struct order order = {.tag = tag, .control = here.control, .spawner = here.self};
+    struct order order = {.tag = tag, .control = here.control, .spawner = here.self, .floor = {-1, -1}};
     const char *stage = "request";
     take_bytes(body, &order.request, sizeof order.request);
     bool whole = take_name(body, order.hostname, sizeof order.hostname) && take_name(body, order.cpuset, sizeof order.cpuset);
@@ -124,6 +138,7 @@ static void create(uint32_t tag, struct reader *body)
     errno = !whole ? EPROTO : box_find(order.request.box) ? EEXIST : stack == NULL ? ENOENT : 0;
     order.stack = stack;
     if (errno != 0 || make_box(&order, stack, &stage) < 0) answer_failed(tag, stage);
+    want_floors();
 }
 
 static void stack(uint32_t tag, const struct reader *body)
@@ -131,6 +146,12 @@ static void stack(uint32_t tag, const struct reader *body)
     const char *stage;
     int done = stack_add(body->at, body->left, &stage);
     answer(tag, done, stage);
+}
+
+static void unstack(uint32_t tag, uint32_t id)
+{
+    floors_forget(id);
+    answer(tag, stack_drop(id), "stack");
 }
 
 static void snapshot(uint32_t tag, struct reader *body)
@@ -183,6 +204,7 @@ static void begin(const struct later_task *task)
     case LATER_CREATE: create(task->tag, &body); break;
     case LATER_KILL: kill_box(task->box); break;
     case LATER_KITS: kits_ask(here.kits); break;
+    case LATER_FLOOR: make_floor(); break;
     }
 }
 
@@ -221,7 +243,7 @@ static void obey(const unsigned char *data, size_t size)
     switch (op) {
     case CTL_HELLO: hello(tag); break;
     case CTL_STACK: stack(tag, &from); break;
-    case CTL_UNSTACK: answer(tag, stack_drop(take_u32(&from)), "stack"); break;
+    case CTL_UNSTACK: unstack(tag, take_u32(&from)); break;
     case CTL_CREATE: create(tag, &from); break;
     case CTL_CREATE_LATER: create_later(tag, from); break;
     case CTL_DESTROY: destroy(take_u32(&from)); break;

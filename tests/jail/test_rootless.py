@@ -55,12 +55,13 @@ def test_somebody_without_root_can_make_a_jail_of_his_own_files(place: Path) -> 
     answers = drive(
         place, place / "layer",
         "id -u; cat /proc/self/uid_map | tr -s ' '", "echo new > /etc/new; rm /etc/hosts; ls /etc/hosts /etc/new 2>/dev/null",
-        "ls /proc | grep -c '^[0-9]'", "umount /proc || echo refused", "grep -c . /proc/net/dev",
+        "ls /proc | grep -c '^[0-9]'", "umount /proc || echo refused", "cat /proc/self/oom_score_adj",
     )  # fmt: skip
     assert answers[0]["text"] == "0\n 0 0 1\n"
     assert answers[1]["text"] == "/etc/new\n"
     assert int(str(answers[2]["text"])) < 8
     assert str(answers[3]["text"]).endswith("refused\n")
+    assert answers[4]["text"] == "300\n"
     assert (place / "layer/etc/hosts").exists()
     assert answers[-1] == {"end": 0, "lease": False}
 

@@ -123,7 +123,9 @@ def test_what_was_open_in_the_spawner_is_closed_inside(make: Make) -> None:
         for name in held
         if not name.startswith(("/dev/null", "socket:", "anon_inode:", "/memfd:", "pipe:"))
     }
-    assert strange == set()
+    scores = {name for name in strange if name.endswith(f"/{box.box.pid}/oom_score_adj")}
+    assert strange == scores, "its own score, that its commands are to die before it"
+    assert len(scores) <= 1
 
 
 def test_devices_terminals_and_shared_memory_work(make: Make) -> None:
@@ -284,14 +286,18 @@ def test_many_threads_and_an_event_loop_can_make_jails_at_once(
 def test_a_cancelled_creation_leaves_no_jail(spawner: Spawner, layer: Path) -> None:
     stack = spawner.stack([str(layer)])
 
-    async def scenario() -> None:
+    async def cancelled() -> bool:
         task = asyncio.ensure_future(spawner.create_async(stack, BoxLimits(disk_bytes=1 << 20)))
         await asyncio.sleep(0)
+        if task.done():  # faster than we are
+            task.result().socket.close()
+            return False
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
+        return True
 
-    asyncio.run(scenario())
+    assert any(asyncio.run(cancelled()) for _ in range(20))
     last = spawner.create(stack, BoxLimits(disk_bytes=1 << 20))
     spawner.wait_gone(last.number - 1)
     inside = {

@@ -59,7 +59,7 @@ def test_whatever_is_killed_whenever_one_sweep_leaves_nothing(tmp_path: Path) ->
     dice = random.Random(SEED)
     leases, store = tmp_path / "leases", tmp_path / "store"
     Store(store)
-    networks: set[str] = set()
+    networks: set[int] = set()
     names: set[str] = set()
     life, killed = Life(leases, store, SEED), 0
     try:
