@@ -102,6 +102,8 @@ class Spec:
     labels: Mapping[str, str] = field(default_factory=dict)
     deps: tuple[Deps, ...] = ()
     """Below the repository, so that all its commits share them. Substrates that lay none refuse them."""
+    warm: str | None = None
+    """The interpreter whose imports are done ahead, by its path, or `auto`: see docs/warm-interpreter.md."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,14 +15,17 @@
 
 #include "agent.h"
 #include "attach.h"
+#include "freeze.h"
 #include "guest.h"
 #include "spawner.h"
+#include "standin.h"
 
 static const char usage[] = "usage: excise-agent --version\n"
                             "       excise-agent agent --stdio | --unix PATH | --vsock PORT | --serial PATH\n"
                             "       excise-agent spawner --control FD --driver PID --lease DIR --first-id N [--subordinate UID:GID]\n"
                             "                            [--mounts attached] [--cgroup KIND:DIR ...]\n"
-                            "       excise-agent settle\n";
+                            "       excise-agent settle\n"
+                            "       excise-agent freeze IMAGE TERMS OBJECT RUN_MAIN SIMPLE_STRING EXIT CODE PROGRAM ARGUMENT...\n";
 
 static int complain(const char *what)
 {
@@ -81,13 +84,15 @@ static int agent_main(int count, char **words)
     return 2;
 }
 
-int main(int count, char **words)
+int main(int count, char **words, char **environment)
 {
+    if (standin_is_meant()) return standin_main(count, words, environment);
     if (getpid() == 1 && getenv(GUEST_PORT)) return guest_main();
     if (count == 2 && strcmp(words[1], "--version") == 0) return puts("excise-agent " EXCISE_VERSION) < 0;
     if (count >= 2 && strcmp(words[1], "agent") == 0) return agent_main(count, words);
     if (count >= 2 && strcmp(words[1], "spawner") == 0) return spawner_main(count, words);
     if (count == 2 && strcmp(words[1], "settle") == 0) return attach_settle(), 0;
+    if (count >= 2 && strcmp(words[1], "freeze") == 0) return freeze_main(count, words);
     fputs(usage, stderr);
     return 2;
 }

@@ -107,8 +107,57 @@ def tree() -> Iterable[bytes]:
     yield b"\1" + b"Max file locks            unlimited            unlimited            locks\n"
 
 
+def region(
+    kind: int, start: int, size: int, offset: int = 0, file: int = 0, fixed: int = 0
+) -> bytes:
+    return struct.pack("<QQQIIII", start, size, offset, kind, 3, file, fixed)
+
+
+def frozen() -> Iterable[bytes]:
+    stack, heap = region(3, 0x7FFF00000000, 8192), region(0, 0x10000000, 16384)
+    page = region(1, 0x10000000, 4096, 8192, fixed=1)
+    file = struct.pack("<QqqII", 100, 1, 2, 3, 0)
+    yield b"\x02\0\0\0\x04" + stack + heap + b"Cx\0\0"
+    yield (
+        b"\x02\x01\x01\x01\x06"
+        + heap
+        + page
+        + file
+        + struct.pack("<Q", 0x10000FF8)
+        + b"12345678"
+        + b"Cx\0/a\0"
+    )
+    yield (
+        b"\x02\x01\x01\x01\x06"
+        + heap
+        + page
+        + file
+        + struct.pack("<Q", 0x10000FF9)
+        + b"12345678"
+        + b"Cx\0/a\0"
+    )
+    yield b"\x01\x01\0\0\x04" + region(2, 0x20000000, 4096, file=0) + file + b"/a\0\0"
+    yield b"\xff\xff\xff\xff\xff"
+
+
+def asked() -> Iterable[bytes]:
+    for words, variables, terms in (
+        (
+            b"python\0-m\0pytest\0",
+            b"PATH=/bin\0LANG=C.UTF-8\0",
+            b"CC.UTF-8\0D/bin\0Npython\0\0/file\0",
+        ),
+        (b"/bin/python\0-c\0pass\0", b"LC_ALL=C\0TZ=UTC\0", b"CC\0ETZ=UTC\0AHOME\0D/bin\0"),
+        (b"python\0-\0", b"PYTHONHASHSEED=0\0PYTHONPATH=x\0", b"C\0E\0A\0"),
+        (b"python\0-u\0x\0", b"LD_PRELOAD=x\0", b""),
+        (b"\0", b"=\0PYTHONHASHSEED=\0", b"Ex\0"),
+    ):
+        told = variables.ljust(max(len(variables), len(terms)), b"\0")
+        yield bytes([len(words)]) + words + told + terms.ljust(len(told), b"\0")
+
+
 def main(folder: Path) -> None:
-    for target in (wire, request, account, link, control, files, tree):
+    for target in (wire, request, account, link, control, files, tree, frozen, asked):
         into = folder / target.__name__
         into.mkdir(parents=True, exist_ok=True)
         for number, seed in enumerate(target()):

@@ -10,18 +10,26 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from excise.errors import InputError
 from excise.substrates.base import Availability
 
 
-def open_substrate(*, store: str | None = None) -> object:
-    """A `Jail`; `store` is the folder of its layers."""
+def open_substrate(*, store: str | None = None, warm: str = "no") -> object:
+    """A `Jail`; `store` is the folder of its layers, `warm=yes` keeps the interpreters of all environments warm."""
     from excise.jail.substrate import Jail
 
-    return Jail(Path(store) if store else None)
+    return Jail(Path(store) if store else None, warm=_yes(warm))
 
 
-async def availability(*, store: str | None = None) -> Availability:
+async def availability(*, store: str | None = None, warm: str = "no") -> Availability:
     """Whether jails can be made here, found out by making one."""
     from excise.jail.available import availability_of
 
+    _yes(warm)
     return await availability_of(Path(store) if store else None)
+
+
+def _yes(text: str) -> bool:
+    if text not in {"yes", "no"}:
+        raise InputError(f"warm={text}: yes or no")
+    return text == "yes"

@@ -16,6 +16,7 @@ from excise.jail.depending import (
     lay_on_image,
     variables,
 )
+from excise.jail.warming import warm_up
 from excise.layers.images.below import Below
 from excise.layers.images.image import Image, by_name
 from excise.layers.images.reference import Source, parse
@@ -31,6 +32,7 @@ from excise.layers.store import Layer, Pin, Store
 from excise.layers.tree import Member
 from excise.substrates.inside.habits import WORKSPACE
 from excise.types import Repo, Spec
+from excise.warm.layer import COLD, Warmth
 
 _TRIES = 5
 _FURNITURE = (
@@ -55,6 +57,7 @@ class Ground:
     image: tuple[Layer, ...] = ()
     deps: tuple[Layer, ...] = ()
     repo: tuple[Layer, ...] = ()
+    warmth: Warmth = COLD
 
     @property
     def digests(self) -> tuple[str, ...]:
@@ -84,11 +87,14 @@ def _lay(spec: Spec, made: Ingredients) -> Ground:
         deps = lay_on_host(spec.deps, made)
         repo = _repo(store, spec.repo)
         binds = tuple(Bind(str(source), target) for source, target in base.binds)
-        lowers = (*(layer.path for layer in (*repo, *deps)), *base.lowers)
-        pin = store.pin(*repo, *deps, *base.layers)
+        below = (*(layer.path for layer in deps), *base.lowers)
         env = variables(spec.deps, base.env)
-        named = tuple(map(str, lowers))
-        return Ground(named, binds, env, "", WORKSPACE, pin, base.layers, deps, repo)
+        warmth = warm_up(spec, made, (*deps, *base.layers), below, binds, env)
+        kept = () if warmth.layer is None else (warmth.layer,)
+        pin = store.pin(*repo, *deps, *base.layers, *kept)
+        named = tuple(map(str, (*(layer.path for layer in repo), *below)))
+        binds = (*binds, *(Bind(*each) for each in warmth.binds))
+        return Ground(named, binds, env, "", WORKSPACE, pin, base.layers, deps, repo, warmth)
     imported = store.get(imported_key(spec.image))
     if imported is not None:
         return _on_image(spec, made, (imported,), {}, "", "")
@@ -157,14 +163,19 @@ def _on_image(
     deps = lay_on_image(spec.deps, made, (image[0], below[-1]), env)
     repo = _repo(store, spec.repo)
     layers = (*repo, *deps, *below)
+    told = variables(spec.deps, {**ENV, **env})
+    stood_on = (*deps, *below)
+    warmth = warm_up(spec, made, stood_on, [layer.path for layer in stood_on], (), told)
+    kept = () if warmth.layer is None else (warmth.layer,)
     return Ground(
         tuple(str(layer.path) for layer in layers),
-        (),
-        variables(spec.deps, {**ENV, **env}),
+        tuple(Bind(*each) for each in warmth.binds),
+        told,
         user,
         workdir if workdir not in {"", "/"} else WORKSPACE,
-        store.pin(*layers),
+        store.pin(*layers, *kept),
         image,
         deps,
         repo,
+        warmth,
     )

@@ -1,4 +1,4 @@
-"""A spec as a path of stages, purely: base, image, dependencies, repository, or a snapshot of all of it.
+"""A spec as a path of stages, purely: base, image, dependencies, warm interpreter, repository, or a snapshot of all of it.
 
 Dependencies stand below the repository, because they do not depend on it: all commits share them.
 """
@@ -17,7 +17,7 @@ from excise.types import Deps, Repo, Spec
 
 SNAPSHOT = "snapshot:"
 
-Laid: TypeAlias = tuple[str, tuple[Deps, ...], Repo | None]
+Laid: TypeAlias = tuple[str, tuple[Deps, ...], str | None, Repo | None]
 """What of a spec is layers."""
 
 
@@ -31,19 +31,21 @@ class Step:
 
 def laid(spec: Spec) -> Laid:
     """What of it decides the layers."""
-    return (spec.image, spec.deps, spec.repo)
+    return (spec.image, spec.deps, spec.warm, spec.repo)
 
 
 @lru_cache(maxsize=4096)
 def steps_of(wanted: Laid) -> tuple[Step, ...]:
     """Base first; InputError for what can be no layer."""
-    image, deps, repo = wanted
+    image, deps, warm, repo = wanted
     recipes: list[tuple[Kind, Recipe]] = [(Kind.BASE, base_recipe())]
     if image.startswith(SNAPSHOT):
         recipes.append((Kind.SNAPSHOT, {"kind": "snapshot", "reference": image}))
     elif image != HOST:
         recipes.append((Kind.IMAGE, image_recipe(image)))
     recipes += [(Kind.DEPENDENCIES, deps_recipe(each)) for each in deps]
+    if warm is not None:
+        recipes.append((Kind.INTERPRETER, {"kind": "warm", "interpreter": warm}))
     if repo is not None:
         recipes.append((Kind.REPO, repo_recipe(repo.commit, place_of(repo))))
     return tuple(_steps(recipes))
@@ -57,6 +59,7 @@ def cut(spec: Spec, depth: int) -> Spec:
         spec,
         image=spec.image if below else HOST,
         deps=spec.deps[: kinds.count(Kind.DEPENDENCIES)],
+        warm=spec.warm if Kind.INTERPRETER in kinds else None,
         repo=spec.repo if Kind.REPO in kinds else None,
     )
 

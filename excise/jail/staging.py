@@ -52,15 +52,15 @@ class Staging(ABC):
 
     def stages(self, spec: Spec) -> Path:
         """Base, image, dependencies, repository; each at the price of its layers when they were last built here."""
-        return self._yard.stages(spec)
+        return self._yard.stages(self._yard.meant(spec))
 
     async def lay(self, spec: Spec, depth: int) -> None:
         """Have the layers of the first stages here, without a jail on them."""
-        self._yard.let_go(await self._standing(cut(spec, depth)))
+        self._yard.let_go(await self._standing(cut(self._yard.meant(spec), depth)))
 
     async def create_at(self, spec: Spec, depth: int) -> Handle:
         """A jail on the first stages of the spec's path."""
-        wanted = cut(spec, depth)
+        wanted = cut(self._yard.meant(spec), depth)
         standing = await self._standing(wanted)
         try:
             return await self._create(wanted, standing)
@@ -69,7 +69,7 @@ class Staging(ABC):
 
     async def advance(self, box: Handle, spec: Spec) -> None:
         """Another jail under the same handle, on what is shared and what was missing."""
-        sandbox = self._find(box, Phase.CREATE)
+        sandbox, spec = self._find(box, Phase.CREATE), self._yard.meant(spec)
         standing = await self._standing(spec)
         try:
             async with sandbox.turn:
@@ -108,7 +108,9 @@ class Staging(ABC):
     def _note(self, sandbox: Sandbox, spec: Spec) -> None:
         """All but the layers."""
         before = sandbox.spec
-        sandbox.spec = replace(spec, image=before.image, repo=before.repo, deps=before.deps)
+        sandbox.spec = replace(
+            spec, image=before.image, repo=before.repo, deps=before.deps, warm=before.warm
+        )
         if (spec.env, spec.user) != (before.env, before.user):
             sandbox.habits = self._yard.habits(sandbox.spec, sandbox.origin)
 

@@ -10,7 +10,8 @@ import asyncio
 import contextlib
 import os
 import platform
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future as Building
 from dataclasses import replace
 from pathlib import Path
@@ -34,6 +35,8 @@ from excise.substrates.base import Proof
 from excise.substrates.inside.inside import Inside
 from excise.substrates.inside.tree import QUIET_S, Resident
 from excise.types import Allow, Egress, Handle, Isolation, Observation, Spec
+from excise.warm import counts
+from excise.warm.counts import Reason
 
 _FRESH = 16
 """Looks of new jails that are remembered for each environment: rollouts are bound in many ways."""
@@ -51,8 +54,12 @@ class Jail(Inside, Staging):
     isolation = Isolation.CONTAINER
     spawns_itself = True
 
-    def __init__(self, store: Path | None = None, *, leases: Path | None = None) -> None:
-        self._yard = Yard(store, leases)
+    def __init__(
+        self, store: Path | None = None, *, leases: Path | None = None, warm: bool = False
+    ) -> None:
+        self.warm = warm
+        self.warmed: Counter[Reason] = Counter()
+        self._yard = Yard(store, leases, warm)
         self._boxes: dict[Handle, Sandbox] = {}
         self._building: dict[Laid, Building[None]] = {}
         self._fresh: WeakKeyDictionary[Standing, dict[_Bounds, Looks]] = WeakKeyDictionary()
@@ -62,6 +69,7 @@ class Jail(Inside, Staging):
         return f"<Jail with {len(self._boxes)} sandboxes>"
 
     async def create(self, spec: Spec) -> Handle:
+        spec = self._yard.meant(spec)
         limits_of(spec)
         egress.check(spec.egress)
         standing = await self._standing(spec)
@@ -190,7 +198,7 @@ class Jail(Inside, Staging):
 
     async def _create(self, spec: Spec, standing: Standing) -> Handle:
         habits, limits = self._yard.habits(spec, standing), limits_of(spec)
-        made, agent, network = await self._make(spec, standing.stack)
+        made, agent, network = await self._make(spec, standing.stack, warm=standing.is_warm)
         box = Handle(self._yard.name())
         self._yard.use(standing)
         loop = asyncio.get_running_loop()
@@ -198,7 +206,7 @@ class Jail(Inside, Staging):
         return box
 
     async def _make(
-        self, spec: Spec, stack: int, coming: Coming | None = None
+        self, spec: Spec, stack: int, coming: Coming | None = None, *, warm: bool
     ) -> tuple[Box, AsyncConnection, egress.Network | None]:
         spawner = self._yard.spawner
         if coming is not None:
@@ -208,6 +216,8 @@ class Jail(Inside, Staging):
         agent = network = None
         try:
             agent = await AsyncConnection.over(made.socket)
+            if warm:
+                await agent.write(counts.PLACE, b"", mode=0o666)
             if spec.egress is not Egress.NONE:
                 network = await self._yard.uplinks.open(made.pid, spec.egress)
                 await agent.write("/etc/resolv.conf", network.resolv_conf.encode())
@@ -232,7 +242,8 @@ class Jail(Inside, Staging):
         again: bool = False,
     ) -> None:
         """Another jail under the same handle; the old one dies in the background. `again`: the next is made ahead."""
-        made, agent, network = await self._make(sandbox.spec, stack, coming)
+        warm = sandbox.origin.is_warm
+        made, agent, network = await self._make(sandbox.spec, stack, coming, warm=warm)
         before = replace(sandbox, turn=sandbox.turn)
         sandbox.box, sandbox.agent, sandbox.network, sandbox.oom_kills = made, agent, network, 0
         sandbox.limits = limits_of(sandbox.spec)
@@ -280,8 +291,23 @@ class Jail(Inside, Staging):
         finally:
             os.close(upper)
 
+    async def warmth(self, box: Handle) -> Mapping[str, int]:
+        """What became of runs of its interpreter. Whoever works in there can lie about it."""
+        told = self._counted(self._find(box, Phase.RUN))
+        return {str(reason): number for reason, number in told.items()}
+
+    def _counted(self, sandbox: Sandbox) -> Counter[Reason]:
+        if not sandbox.origin.is_warm:
+            return Counter()
+        try:
+            upper = self._yard.spawner.upper(sandbox.box.number)
+        except SubstrateError:
+            return Counter()
+        return counts.taken(upper)
+
     def _kill(self, sandbox: Sandbox) -> None:
         """Two ways at once: the spawner is told, and the agent sees its client go."""
+        self.warmed.update(self._counted(sandbox))
         with contextlib.suppress(SubstrateError):
             self._yard.spawner.destroy(sandbox.box.number)
         sandbox.agent.abort()

@@ -13,7 +13,7 @@ import secrets
 import threading
 import weakref
 from collections import Counter, OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from excise.errors import InputError, LayerError
@@ -30,6 +30,7 @@ from excise.pools.stage import Kind, Stage
 from excise.pools.stage import Path as Stages
 from excise.substrates.inside.habits import Habits
 from excise.types import Limits, Spec
+from excise.warm.layer import AUTO
 
 MOST_LAID = 256
 """Environments whose layers are held though no jail stands on them; the one unused longest goes first."""
@@ -53,6 +54,10 @@ class Standing:
     frozen: Frozen | None = None
     users: int = 0
 
+    @property
+    def is_warm(self) -> bool:
+        return self.ground.warmth.layer is not None
+
 
 @dataclass(eq=False)
 class Yard:
@@ -60,6 +65,7 @@ class Yard:
 
     store_folder: Path | None = None
     leases: Path | None = None
+    warm: bool = False
     uplinks: Uplinks = field(default_factory=Uplinks)
     _lock: threading.RLock = field(default_factory=threading.RLock)
     _pid: int = field(default_factory=os.getpid)
@@ -103,6 +109,11 @@ class Yard:
             if self._prices is None:
                 self._prices = Prices(self.store.root)
             return self._prices
+
+    def meant(self, spec: Spec) -> Spec:
+        """With a warm interpreter, if that is what all environments here get."""
+        inside = spec.warm is not None or spec.image.startswith(SNAPSHOT)
+        return spec if inside or not self.warm else replace(spec, warm=AUTO)
 
     def stages(self, spec: Spec) -> Stages:
         """The path of its environment: a stage that is held costs nothing more, others what they cost last time."""
@@ -166,6 +177,8 @@ class Yard:
 
     def _note_prices(self, spec: Spec, ground: Ground) -> None:
         layers = {Kind.IMAGE: [ground.image], Kind.REPO: [ground.repo]}
+        if ground.warmth.layer is not None:
+            layers[Kind.INTERPRETER] = [(ground.warmth.layer,)]
         layers[Kind.DEPENDENCIES] = [(each,) for each in reversed(ground.deps)]
         for step in steps_of(laid(spec)):
             if step.kind in layers:
@@ -292,6 +305,8 @@ class Yard:
             raise InputError("a snapshot has its repository in it: leave Spec.repo out")
         if spec.deps:
             raise InputError("a snapshot has its dependencies in it: leave Spec.deps out")
+        if spec.warm:
+            raise InputError("a snapshot has its interpreter in it: leave Spec.warm out")
         standing = self._snapshots.get(spec.image)
         if standing is None:
             raise InputError(f"{spec.image} is not a snapshot of this process, or was forgotten")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from excise.substrates.base import ImportsImages, ReachesHost, Substrate
+from excise.substrates.base import ImportsImages, ReachesHost, Substrate, Warms
 from excise.tasks.descriptor import Prepared
 from excise.types import Egress, Limits, Repo, Spec
 from excise.workloads.base import Site, Workload
@@ -49,12 +49,14 @@ async def stock(substrate: Substrate, workload: Workload, supplies: Supplies) ->
     if isinstance(substrate, ImportsImages):
         held = prepared or next(iter(supplies.prepared.values()), None)
         image, in_image = await _import(substrate, held, repo, supplies.images), True
+    warm = isinstance(substrate, Warms) and substrate.warm and prepared is not None
     spec = Spec(
         image=image,
         repo=None if in_image else repo,
         limits=supplies.limits,
         egress=workload.egress,
         labels={"excise.workload": workload.name},
+        warm=prepared.python if prepared is not None and warm else None,
     )
     site = Site(
         python="python3" if prepared is None else prepared.python,

@@ -66,7 +66,7 @@ class Environments:
             return Environment(ahead, (Stage(Kind.IMAGE, key, price_s),))
         path = checked(self._staged.stages(ahead))
         if not self._binds:
-            shape = _digest(repr(replace(ahead, repo=None, image="", deps=())))
+            shape = _digest(repr(replace(ahead, repo=None, image="", deps=(), warm=None)))
             path = tuple(replace(s, key=f"{shape}/{s.key}") for s in path)
         alone = path[0].kind is Kind.BASE and len(path) > 1 and not self._from_base
         return Environment(ahead, path[1:], below=1) if alone else Environment(ahead, path)
@@ -100,7 +100,9 @@ class Environments:
 def _ahead(spec: Spec, *, binds: bool) -> Spec:
     """With the limits of whoever asked last, where they can be changed: most often they need not be."""
     if binds:
-        return Spec(image=spec.image, repo=spec.repo, deps=spec.deps, limits=spec.limits)
+        return Spec(
+            image=spec.image, repo=spec.repo, deps=spec.deps, limits=spec.limits, warm=spec.warm
+        )
     return replace(spec, env={}, labels={})
 
 

@@ -23,6 +23,7 @@ class Kind(StrEnum):
     IMAGE = "image"
     REPO = "repository"
     DEPENDENCIES = "dependencies"
+    INTERPRETER = "interpreter"
     SNAPSHOT = "snapshot"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -36,6 +36,7 @@ from excise.substrates.base import (
     Terminal,
     TimesInside,
     Tree,
+    Warms,
 )
 from excise.types import Action, Handle
 
@@ -205,6 +206,15 @@ class _Sweeps(Pool):
         return await cast("Sweeps", self.inner).sweep()
 
 
+class _Warms(Pool):
+    @property
+    def warm(self) -> bool:
+        return cast("Warms", self.inner).warm
+
+    async def warmth(self, box: Handle) -> Mapping[str, int]:
+        return await cast("Warms", self.inner).warmth(self._held(box))
+
+
 class _Describes(Pool):
     async def describe(self) -> dict[str, str]:
         """The substrate's own facts, and under which rules it was pooled."""
@@ -230,6 +240,7 @@ ABILITIES: tuple[tuple[type, type[Pool]], ...] = (
     (ReachesHost, _ReachesHost),
     (ImportsImages, _ImportsImages),
     (Sweeps, _Sweeps),
+    (Warms, _Warms),
     (Describes, _Describes),
 )
 

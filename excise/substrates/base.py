@@ -6,7 +6,7 @@ marks. Optional abilities are protocols of their own, asked for with `isinstance
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -305,6 +305,17 @@ class Sweeps(Protocol):
     """Removes what killed owners left behind; returns how many sandboxes that were."""
 
     async def sweep(self) -> int: ...
+
+
+@runtime_checkable
+class Warms(Protocol):
+    """Keeps interpreters of environments warm: those that a spec names, and with `warm` those of all."""
+
+    warm: bool
+
+    async def warmth(self, box: Handle) -> Mapping[str, int]:
+        """How often the interpreter was served, and why else it was not."""
+        ...
 
 
 @runtime_checkable

@@ -51,6 +51,8 @@ TABLE: dict[str, Row] = {
     "bwrap": Row("excise.substrates.local.bwrap"),
     "jail": Row("excise.jail"),
     "jail+pool": Row("excise.pools.declared", {"over": "jail"}),
+    "jail+warm-interpreter": Row("excise.jail", {"warm": "yes"}),
+    "jail+pool+warm-interpreter": Row("excise.pools.declared", {"over": "jail+warm-interpreter"}),
     "docker": Row(_CONTAINER, {"engine": "docker"}, extra="docker"),
     "docker+agent": Row(_CONTAINER, {"engine": "docker", **_INSIDE}, extra="docker"),
     "podman": Row(_CONTAINER, {"engine": "podman"}, extra="docker"),

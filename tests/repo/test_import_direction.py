@@ -77,6 +77,7 @@ LAYERS: list[tuple[str, ...]] = [
         "excise.layers",
         "excise.tasks",
         "excise.substrates",
+        "excise.warm",
     ),
     ("excise.measure", "excise.pools"),
     ("excise.report", "excise.service"),

@@ -110,13 +110,19 @@ class Abilities:
         return found
 
 
+def _check_layers(spec: Spec) -> None:
+    if spec.deps:
+        raise InputError("containers lay no dependencies: name an image that holds them")
+    if spec.warm:
+        raise InputError("containers keep no interpreter warm: leave Spec.warm out, or take a jail")
+
+
 def container_config(
     spec: Spec, image: str, options: Options, abilities: Abilities, labels: Mapping[str, str]
 ) -> dict[str, Any]:
     """The body of the engine's create request."""
     limits = spec.limits
-    if spec.deps:
-        raise InputError("containers lay no dependencies: name an image that holds them")
+    _check_layers(spec)
     bounds: dict[str, Any] = {}
     if limits.cpus is not None:
         bounds["NanoCpus"] = round(limits.cpus * 1e9)

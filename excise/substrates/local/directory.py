@@ -61,6 +61,8 @@ def refuse_what_cannot_be(spec: Spec, name: str = NAME) -> None:
         raise InputError(f"{name} has no images: image must be 'host', not {spec.image!r}")
     if spec.deps:
         raise InputError(f"{name} lays no dependencies: install them on this host, or take a jail")
+    if spec.warm:
+        raise InputError(f"{name} keeps no interpreter warm: leave Spec.warm out, or take a jail")
     refuse_other_user(spec.user, name)
     cpuset = spec.limits.cpuset
     if cpuset is not None and not set(cpuset) & set(range(os.cpu_count() or 1)):

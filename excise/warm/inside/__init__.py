@@ -1,0 +1,1 @@
+"""What runs in the interpreter of an environment while it is made warm: standard library only, of any version."""
