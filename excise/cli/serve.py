@@ -70,6 +70,7 @@ def serve(
     from excise.service.repositories import repositories_of
     from excise.service.serve import Address
     from excise.service.template_file import templates_of
+    from excise.service.tracing import tracing
     from excise.types import Egress
 
     if log.upper() not in logging.getLevelNamesMapping():
@@ -98,7 +99,8 @@ def serve(
     handler = logs.begin(log)
     tokens = _first_keys(folder)
     try:
-        asyncio.run(daemon.run(opened, plan, lambda desk: _say(desk, plan, tokens, authority)))
+        with tracing():
+            asyncio.run(daemon.run(opened, plan, lambda desk: _say(desk, plan, tokens, authority)))
     finally:
         logs.LOGGER.removeHandler(handler)
     return 0

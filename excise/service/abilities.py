@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import TypeVar, cast
 
@@ -13,6 +14,7 @@ from excise.service.census import Census
 from excise.service.errors import NAME, Unsupported
 from excise.service.policy import Policy
 from excise.service.sandbox import NS, AtEnd, Sandbox, State, Wanted, new_id
+from excise.service.taxes import Coming
 from excise.service.templates import Template
 from excise.substrates.base import (
     Forks,
@@ -45,6 +47,8 @@ class Abilities(abc.ABC):
     def extend(self, sandbox: Sandbox, lifetime_s: float | None) -> None: ...
     @abc.abstractmethod
     def admit(self, owner: str, spec: Spec, copies: int) -> None: ...
+    @abc.abstractmethod
+    def coming(self, coming: Coming) -> AbstractContextManager[Coming]: ...
     @abc.abstractmethod
     def _enter(
         self,
@@ -134,7 +138,8 @@ class Abilities(abc.ABC):
         wanted = replace(sandbox.wanted, name=name if copies == 1 else None, lifetime_s=life_s)
         with self.census.named(sandbox.owner, wanted.name):
             await sandbox.processes.end_all()
-            handles = await able.fork(sandbox.handle, copies)
+            with self.coming(Coming(sandbox.owner, wanted, sandbox.spec.image, asked_ns)):
+                handles = await able.fork(sandbox.handle, copies)
             made = [self._enter(sandbox.owner, wanted, sandbox.spec, h, asked_ns) for h in handles]
         for each in made:
             each.user, each.workdir = sandbox.user, sandbox.workdir

@@ -5,12 +5,15 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from types import ModuleType
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING
 
 from excise.service.log import LOGGER, REQUEST
 from excise.service.metrics import Metrics
 from excise.service.problems import Fault, Problem
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import Tracer
 
 
 class Account:
@@ -48,32 +51,44 @@ class Account:
 
 
 class Spans:
-    """OpenTelemetry spans, where its API is installed and somebody has set it up; else nothing at all."""
+    """OpenTelemetry spans, where its API is installed and somebody has set it up before; else nothing at all."""
 
-    def __init__(self, *, on: bool = True) -> None:
-        self._tracer = None
-        trace = _opentelemetry() if on else None
-        if trace is not None:
-            self._tracer = trace.get_tracer("excise.service")
+    def __init__(self) -> None:
+        self._tracer = _tracer()
+
+    def span(self, name: str, request: str) -> AbstractContextManager[None]:
+        """One request's span, with its id; and the id for whatever is logged meanwhile."""
+        if self._tracer is None:
+            return _Named(request)
+        return self._traced(self._tracer, name, request)
 
     @contextmanager
-    def span(self, name: str, request: str) -> Iterator[None]:
-        """One request's span, with its id; and the id for whatever is logged meanwhile."""
-        token = REQUEST.set(request)
-        try:
-            if self._tracer is None:
-                yield
-            else:
-                with self._tracer.start_as_current_span(name) as span:
-                    span.set_attribute("excise.request_id", request)
-                    yield
-        finally:
-            REQUEST.reset(token)
+    def _traced(self, tracer: Tracer, name: str, request: str) -> Iterator[None]:
+        with _Named(request), tracer.start_as_current_span(name) as span:
+            span.set_attribute("excise.request_id", request)
+            yield
 
 
-def _opentelemetry() -> ModuleType | None:
+class _Named:
+    """What is logged meanwhile has the request's id. No generator: it is entered for every action."""
+
+    __slots__ = ("_request", "_token")
+
+    def __init__(self, request: str) -> None:
+        self._request = request
+
+    def __enter__(self) -> None:
+        self._token = REQUEST.set(self._request)
+
+    def __exit__(self, *exc: object) -> None:
+        REQUEST.reset(self._token)
+
+
+def _tracer() -> Tracer | None:
     try:
         from opentelemetry import trace
     except ImportError:
         return None
-    return trace
+    if isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
+        return None  # nobody has set anything up, and spans for nobody cost a tenth of an action
+    return trace.get_tracer("excise.service")

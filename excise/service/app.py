@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeAlias, cast
@@ -11,7 +10,7 @@ from typing import TypeAlias, cast
 from aiohttp import web
 
 from excise.service.account import Account, Spans
-from excise.service.doors import NAMED, REQUEST_ID, Desk, Door
+from excise.service.doors import NAMED, REQUEST_ID, Desk, Door, retry_after
 from excise.service.problems import NOT_FOUND, Fault, Problem, problem_of
 from excise.types import MIB
 
@@ -89,7 +88,7 @@ class _Around:
         account.went_wrong(problem, error)
         response = self._door(request).refused(request, problem)
         if problem.retry_after_s is not None and not response.prepared:
-            response.headers["Retry-After"] = str(max(1, math.ceil(problem.retry_after_s)))
+            response.headers["Retry-After"] = retry_after(problem.retry_after_s)
         return response
 
     def _door(self, request: web.Request) -> Door:

@@ -100,7 +100,7 @@ class Builds:
         finally:
             await self._substrate.destroy(box)
         log("built")
-        made_of = replace(template.spec, image=reference, repo=None)
+        made_of = replace(template.spec, image=reference, repo=None, deps=())
         return Prepared(_spec(made_of, stand), stand)
 
     async def _steps(
@@ -112,9 +112,10 @@ class Builds:
             log(f"[{number}/{len(steps)}] {step.do.upper()} {' '.join(step.words)[:200]}")
             try:
                 stand = await self._step(box, archives, stand, step, log)
-            except BuildFailed as failed:
+            except InputError as error:
+                failed = error if isinstance(error, BuildFailed) else BuildFailed(str(error))
                 failed.step = number
-                raise
+                raise failed from error.__cause__
         return stand
 
     async def _step(
@@ -131,11 +132,11 @@ class Builds:
                 owner = f"chown {shlex.quote(stand.user or '')} {shlex.quote(stand.workdir)}"
                 await self._must(box, Stand(), owner, step, log)
         elif step.do is Do.RUN:
-            await self._must(box, stand, step.words[0], step, log)
+            await self._must(box, await _at_home(files, stand), step.words[0], step, log)
         elif step.do is Do.COPY:
             await self._copy(box, files, archives / (step.files or ""), stand, step, log)
         elif step.do is Do.EXPAND:
-            return before.after(await self._expanded(box, before, step))
+            return before.after(await self._expanded(box, await _at_home(files, before), step))
         return stand
 
     async def _expanded(self, box: Handle, stand: Stand, step: Step) -> Step:
@@ -194,6 +195,15 @@ class Builds:
             raise BuildFailed(f"{what} ended with {found.exit_code}{said}")
 
 
+async def _at_home(files: Files, stand: Stand) -> Stand:
+    """Where it acts as somebody, programs find out by the environment, too, who that is."""
+    if stand.user in {None, "root"}:
+        return stand
+    person = await files.person((stand.user or "").partition(":")[0])
+    who = {"HOME": person.home, "USER": person.name, "LOGNAME": person.name}
+    return replace(stand, env={**who, **stand.env})
+
+
 def _is_there(archive: Path) -> bool:
     return archive.is_file()
 
@@ -202,7 +212,7 @@ def _as_it_is(template: Template) -> Prepared:
     stand = outcome(template)
     spec = template.spec
     if template.snapshot is not None:
-        spec = replace(spec, image=template.snapshot, repo=None)
+        spec = replace(spec, image=template.snapshot, repo=None, deps=())
     return Prepared(_spec(spec, stand), stand)
 
 

@@ -12,6 +12,7 @@ handler raises into a `Problem` and has the door say it in its protocol's words.
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,7 +25,8 @@ from aiohttp import web
 from excise.errors import Phase
 from excise.service.cloud import Cloud
 from excise.service.errors import Refused
-from excise.service.gate import Pattern, Quick
+from excise.service.gate import Answer, Asked, Pattern, Quick
+from excise.service.heads import token_of
 from excise.service.keys import Key, Ring, Scope
 from excise.service.problems import Problem
 from excise.service.rates import Rate
@@ -57,13 +59,16 @@ class Desk:
 
         Each call counts as a request of its owner, who is refused where there are too many.
         """
-        now_s = time.time()
-        key = self.ring.check(token, now_s, scope)
-        wait_s = self.rate.take(key.owner, now_s)
+        key = self.ring.check(token, time.time(), scope)
+        self.count(key.owner)
+        return key
+
+    def count(self, owner: str) -> None:
+        """One request more of this owner's, whatever proved that it is; refused where there are too many."""
+        wait_s = self.rate.take(owner, time.time())
         if wait_s is not None:
             text = f"you ask more often than {self.cloud.policy.requests_per_s:g} times a second"
             raise Refused(text, phase=Phase.RUN, retry_after_s=wait_s, theirs=True)
-        return key
 
     @contextmanager
     def streaming(self, owner: str) -> Iterator[None]:
@@ -109,10 +114,16 @@ class Door(Protocol):
 class Hurries(Protocol):
     """A door that has a quick way for some requests: they are answered by the gate, and aiohttp never sees them.
 
-    Only for answers that are whole at once. The same paths have routes, too, for whatever cannot go this way.
+    The same paths have routes, too, for whatever cannot go this way. What is raised there is told in the words of
+    `refused_quickly`.
     """
 
+    @property
+    def name(self) -> str: ...
+
     def quick(self, desk: Desk) -> Mapping[tuple[str, Pattern], Quick]: ...
+
+    def refused_quickly(self, asked: Asked, problem: Problem) -> Answer: ...
 
 
 def bearer(request: web.BaseRequest) -> str | None:
@@ -121,12 +132,9 @@ def bearer(request: web.BaseRequest) -> str | None:
     return token_of(headers.get("X-API-Key"), headers.get("Authorization"))
 
 
-def token_of(key: str | None, authorization: str | None) -> str | None:
-    """The token that these headers hold."""
-    if key is not None or authorization is None:
-        return key
-    kind, _, rest = authorization.partition(" ")
-    return rest.strip() if kind.lower() == "bearer" else None
+def retry_after(wait_s: float) -> str:
+    """A wait as the header of that name has it."""
+    return str(max(1, math.ceil(wait_s)))
 
 
 def request_id(request: web.BaseRequest) -> str:

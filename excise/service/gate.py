@@ -9,11 +9,12 @@ aiohttp, bytes as they came, and the connection comes back once it is idle again
 from __future__ import annotations
 
 import asyncio
-import secrets
+import random
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeAlias
 
-from excise.service.heads import MOST_HEAD_BYTES, BadHead, Head, chunked, parse
+from excise.service.heads import MOST_HEAD_BYTES, BadHead, Head, chunked, parse, token_of
 from excise.types import MIB
 
 HEAD_S = 15.0
@@ -45,8 +46,14 @@ class Asked:
         self.parts = parts
         """What stands in the path where the pattern has a star."""
         self.body = body
-        self.id = secrets.token_hex(8)
+        self.id = f"{random.getrandbits(64):016x}"  # a name, no secret
         self._gate = gate
+
+    @property
+    def token(self) -> str | None:
+        """The key that came along."""
+        fields = self.head.fields
+        return token_of(fields.get("x-api-key"), fields.get("authorization"))
 
     def begin(self, status: int, kind: bytes) -> None:
         """What follows comes in pieces."""
@@ -90,9 +97,9 @@ class Gates:
         self.most = most
         self.open: set[Gate] = set()
         self.turned_away = 0
-        self._quick: dict[tuple[str, int], list[tuple[Pattern, Quick]]] = {}
-        for (method, pattern), handle in quick.items():
-            self._quick.setdefault((method, len(pattern)), []).append((pattern, handle))
+        self._handlers = {f"way{number}": handle for number, handle in enumerate(quick.values())}
+        forms = [f"{_form(*way)}(?P<way{number}>)" for number, way in enumerate(quick)]
+        self._find = re.compile("|".join(forms) or "(?!)").fullmatch
 
     def __call__(self) -> Gate:
         """A connection is coming."""
@@ -100,17 +107,14 @@ class Gates:
 
     def way(self, head: Head) -> tuple[Quick, tuple[str, ...]] | None:
         """The quick way for a request, if it has one: an exact path, without anything quoted or asked behind it."""
-        target = head.target
-        if (head.length or 0) > QUICK_BODY_BYTES or "%" in target or "?" in target:
+        found = self._find(f"{head.method} {head.target}")
+        if found is None or (head.length or 0) > QUICK_BODY_BYTES:
             return None
         if "expect" in head.fields or "content-encoding" in head.fields:
             return None
-        parts = tuple(target.split("/")[1:])
-        for pattern, handle in self._quick.get((head.method, len(parts)), ()):
-            if all(a in ("*", b) for a, b in zip(pattern, parts, strict=True)):
-                starred = tuple(b for a, b in zip(pattern, parts, strict=True) if a == "*")
-                return handle, starred
-        return None
+        parts = tuple(part for part in found.groups() if part)
+        assert found.lastgroup is not None
+        return self._handlers[found.lastgroup], parts
 
     async def watch(self) -> None:
         """End what is idle, slow or stalled, for ever."""
@@ -125,6 +129,13 @@ class Gates:
         """End every connection that nothing is under way on; the others close behind their answer."""
         for gate in list(self.open):
             gate.drain()
+
+
+def _form(method: str, pattern: Pattern) -> str:
+    """As a regular expression; a star stands for one part of a path, with nothing in it that is quoted."""
+    return f"{method} /" + "/".join(
+        "([^/%?]+)" if part == "*" else re.escape(part) for part in pattern
+    )
 
 
 class Gate(asyncio.Protocol):

@@ -40,9 +40,11 @@ class Groups:
 
     def begin(self, owner: str, group: str) -> None:
         """One more of it is alive."""
-        self._open.setdefault((owner, group), _Group()).alive += 1
-        while len(self._open) > MOST_GROUPS:
-            self._open.popitem(last=False)
+        self._of(owner, group).alive += 1
+
+    def lose(self, owner: str, group: str) -> None:
+        """One of it never came to be: whatever the others spend, until none is alive any more, is lost."""
+        self._of(owner, group).failed = True
 
     def end(
         self, owner: str, group: str, ended_ns: int, spent_ns: int, *, failed: bool
@@ -62,3 +64,9 @@ class Groups:
         straggler = sum(last - each for each in found.ends_ns)
         lost = found.spent_ns if found.failed else 0
         return Settled(len(found.ends_ns), straggler, lost)
+
+    def _of(self, owner: str, group: str) -> _Group:
+        found = self._open.setdefault((owner, group), _Group())
+        while len(self._open) > MOST_GROUPS:
+            self._open.popitem(last=False)
+        return found

@@ -59,6 +59,14 @@ def parse(data: bytes) -> Head:
     return Head(method, target, fields, _length(fields), keeps)
 
 
+def token_of(key: str | None, authorization: str | None) -> str | None:
+    """The token that these headers hold."""
+    if key is not None or authorization is None:
+        return key
+    kind, _, rest = authorization.partition(" ")
+    return rest.strip() if kind.lower() == "bearer" else None
+
+
 def chunked(data: bytes | bytearray, most: int) -> tuple[bytes, int] | None:
     """The body that begins there and came in chunks, and its size on the wire; None while some of it is missing.
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from excise.errors import InputError
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,31}")
 ROOT_HOME = "/root"
 FIRST_UID = 1000
 LAST_UID = 60_000
@@ -55,7 +59,9 @@ def groups(group: bytes) -> dict[int, str]:
 
 
 def newcomer(name: str, known: dict[str, Person]) -> Person:
-    """A user that is not there yet, with the first number that is free."""
+    """A user that is not there yet, with the first number that is free; InputError for what is no name."""
+    if not _NAME.fullmatch(name):
+        raise InputError(f"{name[:40]!r} is no name for a user: letters, digits and . _ - are")
     taken = {each.uid for each in known.values()} | {each.gid for each in known.values()}
     uid = next(number for number in range(FIRST_UID, LAST_UID) if number not in taken)
     return Person(name, uid, uid, f"/home/{name}")

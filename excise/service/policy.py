@@ -9,7 +9,8 @@ from typing import TypeVar
 
 from excise.errors import InputError
 from excise.layers.images.reference import Source, parse
-from excise.types import GIB, Allow, Egress, Limits, Repo, Spec
+from excise.layers.recipe import HOST
+from excise.types import GIB, Allow, Deps, Egress, Limits, Repo, Spec
 
 _POSITIVE = (
     "longest_life_s", "longest_pause_s", "burst", "streams_per_owner", "sandboxes",
@@ -78,6 +79,17 @@ def permitted(egress: Egress | Allow, policy: Policy) -> Egress | Allow:
     if policy.egress is Egress.NONE and egress is not Egress.NONE:
         raise InputError("this service gives sandboxes no network: start it with --egress full")
     return egress
+
+
+def installed(image: str, deps: tuple[Deps, ...], policy: Policy) -> tuple[Deps, ...]:
+    """What callers have installed runs code of others: in a sandbox of an image, and with the network, or not at all."""
+    if image == HOST:
+        text = "callers' dependencies are not installed by the host's own programs"
+        raise InputError(f"{text}: name an image, or ask the operator for a template that has them")
+    if policy.egress is Egress.NONE:
+        text = "this service gives sandboxes no network, and so installs nothing for callers"
+        raise InputError(f"{text}: ask the operator for a template that has it")
+    return deps
 
 
 def repository(repo: Repo, policy: Policy) -> Repo:

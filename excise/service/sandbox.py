@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from excise.service.marks import ActionTimes
-from excise.types import Allow, Egress, Handle, Limits, Repo, Spec
+from excise.types import Allow, Deps, Egress, Handle, Limits, Repo, Spec
 
 if TYPE_CHECKING:
     from excise.service.processes import Processes
@@ -55,7 +55,7 @@ class Ended(StrEnum):
 class Wanted:
     """What a caller asks for.
 
-    `template` names what it is made of, `person`, `repo`, `egress` and `limits` add to that; `spec` says it in
+    `template` names what it is made of, `person`, `repo`, `deps`, `egress` and `limits` add to that; `spec` says it in
     full instead. `lifetime_s` is the deadline from now on; `idle_s` the lease: so long may nobody use it or renew
     it. None: the service's own limits. A command that still runs uses its sandbox, unless it is `leased`: then
     only what its owner asks for does. `at_idle` is what happens when the lease is over, if that is not what
@@ -76,6 +76,7 @@ class Wanted:
     person: str | None = None
     """Who acts where nobody is named and the template names nobody: made, with a home, if need be."""
     repo: Repo | None = None
+    deps: tuple[Deps, ...] = ()
     egress: Egress | Allow | None = None
     limits: Limits | None = None
     """These two other than the template's; no more than the service allows."""

@@ -12,8 +12,9 @@ from aiohttp import web
 
 from excise.service.app import application
 from excise.service.cloud import Cloud
-from excise.service.doors import Desk, Door, Hurries
-from excise.service.gate import Gates, Pattern, Quick
+from excise.service.doors import Desk, Door
+from excise.service.gate import Gates
+from excise.service.hurried import hurried
 from excise.service.keys import Ring
 from excise.service.reaper import reap
 
@@ -57,7 +58,7 @@ async def serving(
     loop = asyncio.get_running_loop()
     await runner.setup()
     assert runner.server is not None
-    gates = Gates(runner.server, _quick(doors, desk))
+    gates = Gates(runner.server, hurried(desk, doors))
     behind = [asyncio.create_task(reap(cloud)), asyncio.create_task(gates.watch())]
     server = None
     try:
@@ -78,11 +79,3 @@ async def serving(
             task.cancel()
         await asyncio.gather(*behind, return_exceptions=True)
         await cloud.close()
-
-
-def _quick(doors: Sequence[Door], desk: Desk) -> dict[tuple[str, Pattern], Quick]:
-    ways: dict[tuple[str, Pattern], Quick] = {}
-    for door in doors:
-        if isinstance(door, Hurries):
-            ways |= door.quick(desk)
-    return ways

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from excise.errors import Phase, SubstrateError
 from excise.measure.record import ActionRecord, Failure, Outcome, TrialRecord
 from excise.service.groups import LABEL, Groups
 from excise.service.marks import end_to_end
@@ -21,7 +22,7 @@ from excise.service.sandbox import Ended
 from excise.tax.breakdown import Breakdown, ConservationError, break_down
 
 if TYPE_CHECKING:
-    from excise.service.sandbox import Sandbox
+    from excise.service.sandbox import Sandbox, Wanted
     from excise.types import Observation
 
 RECENT = 500
@@ -53,6 +54,20 @@ class Rollout:
     outcome: Outcome
     actions: int
     parts: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Coming:
+    """A sandbox that was asked for, and is not there yet."""
+
+    owner: str
+    wanted: Wanted
+    image: str
+    asked_ns: int
+
+    @property
+    def group(self) -> str | None:
+        return self.wanted.labels.get(LABEL)
 
 
 class Taxes:
@@ -95,6 +110,35 @@ class Taxes:
             self.metrics.took("dispatch", max(0, took_ns - inside_ns))
             self.metrics.took("work", inside_ns)
 
+    def never_came(self, coming: Coming, failed_ns: int, wall_s: float, error: Exception) -> None:
+        """The infrastructure failed to make it: a rollout that ended before it began, and its group's loss."""
+        if not self.on:
+            return
+        self._numbers += 1
+        spent_ns = failed_ns - coming.asked_ns
+        phase = error.phase if isinstance(error, SubstrateError) else Phase.CREATE
+        part = "create" if phase is Phase.CREATE else "ready"
+        for name in (part, FAILED):
+            self.spent_ns[name] += spent_ns
+        if coming.group is not None:
+            self._groups.lose(coming.owner, coming.group)
+            self.spent_ns[LOST] += spent_ns
+        record = _record(
+            self._numbers,
+            coming.wanted,
+            coming.image,
+            {"due": coming.asked_ns, "requested": coming.asked_ns, "gone": failed_ns},
+            outcome="substrate_error",
+            error=Failure(
+                type=type(error).__name__,
+                message=str(error),
+                phase=str(phase),
+                retryable=isinstance(error, SubstrateError) and error.retryable,
+            ),
+        )
+        parts = tuple(spent_ns if name == part else 0 for name in PARTS)
+        self._close("", coming.owner, record, wall_s, parts)
+
     def ended(
         self, sandbox: Sandbox, teardown_ns: int, gone_ns: int, wall_s: float, outcome: Outcome
     ) -> None:
@@ -103,9 +147,8 @@ class Taxes:
             return
         self._numbers += 1
         self.metrics.took("cleanup", gone_ns - teardown_ns)
-        record = self._record(sandbox, teardown_ns, gone_ns, outcome)
+        record = self._told(sandbox, teardown_ns, gone_ns, outcome)
         parts = self._parts(record)
-        self.rollouts[record.outcome] += 1
         for name, ns in zip(PARTS, parts, strict=True):
             self.spent_ns[name] += ns
         spent_ns, failed = sum(parts), outcome == "substrate_error"
@@ -116,11 +159,18 @@ class Taxes:
             if settled is not None:
                 self.spent_ns[STRAGGLER] += settled.straggler_ns
                 self.spent_ns[LOST] += settled.lost_ns
+        self._close(sandbox.id, sandbox.owner, record, wall_s, parts)
+
+    def _close(
+        self, id_: str, owner: str, record: TrialRecord, wall_s: float, parts: tuple[int, ...]
+    ) -> None:
+        """One rollout's books are closed."""
+        self.rollouts[record.outcome] += 1
         self.recent.append(
             Rollout(
-                sandbox.id,
-                sandbox.owner,
-                sandbox.wanted.door,
+                id_,
+                owner,
+                record.substrate,
                 record.workload,
                 wall_s,
                 record.outcome,
@@ -131,25 +181,18 @@ class Taxes:
         if self.keep is not None:
             self.keep(msgspec.json.encode(record) + b"\n")
 
-    def _record(
+    def _told(
         self, sandbox: Sandbox, teardown_ns: int, gone_ns: int, outcome: Outcome
     ) -> TrialRecord:
-        workload = f"live:{sandbox.wanted.template or sandbox.spec.image}"
-        label = sandbox.wanted.door
         laid = end_to_end(sandbox.times, sandbox.ready_ns, teardown_ns)
         failure = None
         if outcome != "ok":
             failure = Failure(type="Ended", message=sandbox.ended or "", phase="run")
-        return TrialRecord(
-            study="live",
-            block=self._numbers,
-            position=0,
-            cell=f"{label}/{workload}",
-            substrate=label,
-            workload=workload,
-            actions_planned=len(laid),
-            seed=0,
-            marks={
+        return _record(
+            self._numbers,
+            sandbox.wanted,
+            sandbox.spec.image,
+            {
                 "due": sandbox.asked_ns,
                 "requested": sandbox.asked_ns,
                 "created": sandbox.created_ns,
@@ -158,7 +201,7 @@ class Taxes:
                 "teardown": teardown_ns,
                 "gone": gone_ns,
             },
-            actions=tuple(
+            tuple(
                 ActionRecord(
                     kind="live",
                     sent_ns=marks.sent_ns,
@@ -182,3 +225,30 @@ class Taxes:
         dispatch = found.acting_ns - inside
         gap = found.gap_ns
         return (found.create_ns, found.ready_ns, dispatch, inside, gap, found.cleanup_ns)
+
+
+def _record(
+    number: int,
+    wanted: Wanted,
+    image: str,
+    marks: dict[str, int],
+    actions: tuple[ActionRecord, ...] = (),
+    *,
+    outcome: Outcome,
+    error: Failure | None,
+) -> TrialRecord:
+    workload, label = f"live:{wanted.template or image}", wanted.door
+    return TrialRecord(
+        study="live",
+        block=number,
+        position=0,
+        cell=f"{label}/{workload}",
+        substrate=label,
+        workload=workload,
+        actions_planned=len(actions),
+        seed=0,
+        marks=marks,
+        actions=actions,
+        outcome=outcome,
+        error=error,
+    )

@@ -102,6 +102,12 @@ class Stand:
         raise InputError(f"a {step.do} step cannot say {' '.join(step.words)[:100]!r}")
 
 
+def is_staged(template: Template) -> bool:
+    """Whether it is a path of stages and nothing more, so that pools can keep sandboxes ready at any of them."""
+    on_stages = template.spec.repo is not None or bool(template.spec.deps)
+    return on_stages and not template.needs_building and template.snapshot is None
+
+
 def peopled(template: Template, person: str | None) -> Template:
     """The template with somebody who acts in its sandboxes by default, unless it has one already."""
     if person is None or template.labels.get("user") or outcome(template).user is not None:

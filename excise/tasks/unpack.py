@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 import tarfile
 from pathlib import Path, PurePosixPath
@@ -42,6 +43,12 @@ def _unpack(archive: Path, into: Path) -> None:
         raise InputError(f"{archive.name} cannot be unpacked: {error}") from error
     except (FileExistsError, IsADirectoryError, NotADirectoryError) as error:
         raise InputError(f"{archive.name} has two things at one path: {error.filename}") from error
+    except ValueError as error:
+        raise InputError(f"{archive.name} has a name that no file can have: {error}") from error
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise InputError(f"{archive.name} has a name that is too long") from error
+        raise
 
 
 def _inner(name: str) -> str:
@@ -58,6 +65,8 @@ def _lay(tar: tarfile.TarFile, member: tarfile.TarInfo, path: str, into: Path) -
     target.parent.mkdir(parents=True, exist_ok=True)
     target.unlink(missing_ok=True)
     if member.issym():
+        if not member.linkname:
+            raise InputError(f"{path!r} in the archive is a symbolic link to nothing")
         _refuse_outside(into, target.parent / member.linkname, path)
         target.symlink_to(member.linkname)
     elif member.islnk():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import given
@@ -47,6 +48,19 @@ def test_it_is_what_git_would_have_written(repository) -> None:
     assert shown(place) == wanted
     git.run("diff-files", "--quiet", cwd=place)
     git.run("fsck", cwd=place)
+
+
+def test_whoever_reads_meanwhile_reads_a_whole_index(repository) -> None:
+    place, id_bytes = repository
+    file = place / ".git" / "index"
+    size, sizes = file.stat().st_size, set()
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(lambda: [restat(place, id_bytes) for _ in range(300)])
+        while not writing.done():
+            sizes.add(len(file.read_bytes()))
+        writing.result()
+    assert sizes == {size}
+    assert not file.with_suffix(".lock").exists()
 
 
 def test_an_index_of_another_version_is_left_alone(repository) -> None:

@@ -7,12 +7,9 @@ are laid; they differ in what they do with it.
 from __future__ import annotations
 
 import asyncio
-import base64
-import hashlib
 import os
 import subprocess
-import zipfile
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -45,33 +42,12 @@ def able(tmp_path_factory: pytest.TempPathFactory) -> None:
         refuse(str(error))
 
 
-def _wheel(folder: Path) -> None:
-    """A wheel of one module with one script."""
-    info = "alpha-1.0.dist-info"
-    files = {
-        "alpha.py": "def main():\n    import sys\n    print('told by', sys.prefix)\n",
-        f"{info}/METADATA": "Metadata-Version: 2.1\nName: alpha\nVersion: 1.0\n",
-        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-        f"{info}/entry_points.txt": "[console_scripts]\nalpha = alpha:main\n",
-    }
-    lines = (f"{path},sha256={_digest(text)},{len(text)}\n" for path, text in files.items())
-    with zipfile.ZipFile(folder / "alpha-1.0-py3-none-any.whl", "w") as archive:
-        for path, text in {
-            **files,
-            f"{info}/RECORD": "".join(lines) + f"{info}/RECORD,,\n",
-        }.items():
-            archive.writestr(path, text)
-
-
-def _digest(text: str) -> str:
-    return base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
-
-
 @dataclass(frozen=True)
 class World:
     """A store, a package and a repository with commits `first` and `second`."""
 
     store: Path
+    index: Path
     source: Path
     first: str
     second: str
@@ -87,17 +63,23 @@ class World:
 
 
 @pytest.fixture(scope="session")
-def world(able: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def world(
+    able: None, write_wheel: Callable[[Path], None], tmp_path_factory: pytest.TempPathFactory
+) -> World:
     index, source = (tmp_path_factory.mktemp(name) for name in ("index", "source"))
-    _wheel(index)
+    write_wheel(index)
     commits = []
     for number in (1, 2):
         (source / "file").write_text(f"{number}\n")
         commits.append(_commit(source, str(number)))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PIP_NO_INDEX", "1")
-        patch.setenv("PIP_FIND_LINKS", str(index))
-        yield World(tmp_path_factory.mktemp("store"), source, *commits)
+    return World(tmp_path_factory.mktemp("store"), index, source, *commits)
+
+
+@pytest.fixture(autouse=True)
+def index_of_our_own(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For each test alone: a variable that outlived it would cut others off the real index."""
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(world.index))
 
 
 def _commit(source: Path, message: str) -> str:

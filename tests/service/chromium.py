@@ -26,6 +26,17 @@ def program() -> str:
     pytest.skip("no chromium to open the page in")
 
 
+SHOWN = """[
+    `focus: ${document.activeElement?.outerHTML.slice(0, 200)}`,
+    `fields: ${[...document.querySelectorAll("input:not([type=password])")].map(x => `${x.id}=${x.value}`)}`,
+    `pressed: ${[...document.querySelectorAll("[aria-pressed=true]")].map(x => x.id)}`,
+    `dialogs: ${[...document.querySelectorAll("dialog[open]")].map(x => x.id)}`,
+    `hidden: ${document.hidden}`,
+    document.body.innerText,
+].join("\\n")"""
+"""What a person would see, for whoever reads the test's failure."""
+
+
 class Tab:
     """One page that is open."""
 
@@ -54,9 +65,13 @@ class Tab:
         return found["result"].get("value")
 
     async def until(self, script: str) -> None:
-        async with asyncio.timeout(30):
-            while not await self.ask(script):  # noqa: ASYNC110
-                await asyncio.sleep(0.05)
+        try:
+            async with asyncio.timeout(30):
+                while not await self.ask(script):  # noqa: ASYNC110
+                    await asyncio.sleep(0.05)
+        except TimeoutError:
+            shown = await self.ask(SHOWN)
+            raise AssertionError(f"never: {script}\n{shown}\n{self.complaints}") from None
 
     async def key(self, name: str, text: str = "") -> None:
         await self.do("Input.dispatchKeyEvent", type="keyDown", key=name, text=text)

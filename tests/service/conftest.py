@@ -10,10 +10,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TypeVar
 
 import pytest
 
@@ -31,6 +32,8 @@ from excise.substrates.base import Availability, Substrate
 from excise.substrates.fake import Fake
 from excise.substrates.local import Local
 from excise.substrates.registry import availability
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -125,6 +128,17 @@ class E2BClient:
 
         asyncio.run_coroutine_threadsafe(until(), self.loop).result()
 
+    def wait(self, work: Coroutine[Any, Any, T]) -> T:
+        """What comes of this on the service's own loop."""
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(30)
+
+    def until(self, true: Callable[[], bool]) -> None:
+        """Ask again and again."""
+        deadline = time.monotonic() + 20
+        while not true():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
     def gone(self, id_: str) -> None:
         """Wait until that sandbox has ended."""
         try:
@@ -162,7 +176,7 @@ MAIN = "from excise.cli import main; raise SystemExit(main())"
 class Daemon:
     """One `excise serve`."""
 
-    def __init__(self, folder: Path, *words: str) -> None:
+    def __init__(self, folder: Path, *words: str, env: Mapping[str, str]) -> None:
         self.folder = folder
         command = [
             sys.executable,
@@ -177,7 +191,7 @@ class Daemon:
         ]
         self.process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            env={**os.environ, "TMPDIR": str(folder.parent)},
+            env={**os.environ, "TMPDIR": str(folder.parent), **env},
         )  # fmt: skip
         self.said: list[str] = []
         self.errors: list[str] = []
@@ -214,8 +228,8 @@ Start = Callable[..., Daemon]
 def start(tmp_path: Path) -> Iterator[Start]:
     running: list[Daemon] = []
 
-    def begin(*words: str) -> Daemon:
-        running.append(Daemon(tmp_path / "state", *words))
+    def begin(*words: str, env: Mapping[str, str] = {}) -> Daemon:
+        running.append(Daemon(tmp_path / "state", *words, env=env))
         return running[-1]
 
     yield begin

@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
+import msgspec
 import pytest
 
-from excise.errors import InputError, LifecycleError, SandboxGone
+from excise.errors import (
+    InputError,
+    LifecycleError,
+    Overloaded,
+    Phase,
+    SandboxGone,
+    SubstrateError,
+)
+from excise.measure.record import TrialRecord
+from excise.measure.store import read_study
+from excise.report.summary import summarise
+from excise.service.as_study import write
 from excise.service.errors import Conflict, Unsupported
 from excise.service.sandbox import State, Wanted
+from excise.service.taxes import PARTS
 from excise.service.templates import Do, Step, Template
 from excise.substrates.base import Terminal
+from excise.substrates.fake import Fake, Latencies
 from excise.types import Action
 
 
@@ -263,5 +278,71 @@ def test_deadlines_and_leases_are_kept(serve):
             assert short.ended == "its deadline passed"
             assert "lease" in (idle.ended or "")
             assert longer.state is State.RUNNING
+
+    run(work())
+
+
+def test_a_creation_that_fails_is_a_rollout_that_failed_and_its_groups_loss(serve, tmp_path):
+    def broken(phase: Phase, before: int) -> BaseException | None:
+        dead = SubstrateError("no room", substrate="fake", phase=phase)
+        return {Phase.CREATE: {1: dead}, Phase.READY: {1: dead}}.get(phase, {}).get(before)
+
+    async def work():
+        kept = []
+        async with serve(Fake(Latencies(create_s=0.01, ready_s=0.01), fail=broken)) as served:
+            cloud = served.cloud
+            cloud.taxes.keep = kept.append
+            fine = await cloud.create("alice", Wanted(labels={"group": "g"}))
+            for phase in ("create", "ready"):
+                with pytest.raises(SubstrateError, match="no room"):
+                    await cloud.create("alice", Wanted(labels={"group": "g"}, door="e2b"))
+                assert json.loads(kept[-1])["error"]["phase"] == phase
+            cloud.draining = True
+            with pytest.raises(Overloaded):
+                await cloud.create("alice", Wanted())
+            assert len(kept) == 2, "who is refused for now has lost nothing"
+            await cloud.destroy(fine)
+        told = [msgspec.json.decode(line, type=TrialRecord) for line in kept]
+        assert [t.outcome for t in told] == ["substrate_error", "substrate_error", "ok"]
+        assert {t.cell for t in told} == {"e2b/live:host", "native/live:host"}
+        spent = cloud.taxes.spent_ns
+        assert spent["failed"] == sum(t.marks["gone"] - t.marks["due"] for t in told[:2])
+        assert spent["lost_groups"] == sum(t.marks["gone"] - t.marks["due"] for t in told)
+        assert sum(spent[part] for part in PARTS) == spent["lost_groups"]
+        assert [r.outcome for r in cloud.taxes.recent] == [t.outcome for t in told]
+        assert write(tmp_path / "study", kept, "fake") == 3
+
+    run(work())
+    study = read_study(tmp_path / "study")
+    failed = summarise(study.record, study.trials).failures
+    assert sorted((f.phase, f.message) for f in failed) == [
+        ("create", "SubstrateError: fake: create failed: no room"),
+        ("ready", "SubstrateError: fake: ready failed: no room"),
+    ]
+
+
+def test_what_a_service_never_gives_is_refused_before_anything_is_made(serve):
+    async def work():
+        async with serve("fake") as served:
+            with pytest.raises(InputError, match="lifetime"):
+                await served.cloud.create("alice", Wanted(lifetime_s=-1))
+            assert not served.cloud.substrate.boxes
+
+    run(work())
+
+
+def test_a_sandbox_whose_program_cannot_be_started_is_not_left_behind(serve):
+    async def work():
+        async with serve("fake") as served:
+            cloud = served.cloud
+            await cloud.templates.put(Template("t", "alice", start="sleep 9", ready="false"))
+
+            async def gone(*_: object) -> None:
+                raise SubstrateError("no", substrate="fake", phase=Phase.RUN)
+
+            cloud.substrate.run = gone
+            with pytest.raises(SubstrateError):
+                await cloud.create("alice", Wanted(template="t"))
+            assert len(cloud.census) == 0
 
     run(work())

@@ -10,6 +10,8 @@ import socket
 import ssl
 import threading
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
@@ -46,6 +48,21 @@ def _there(path: Path) -> bool:
     return True
 
 
+def answered(url: str, path: str, token: str, box: str) -> str:
+    """Status and body, to any client by its own headers."""
+    headers = {"X-API-Key": token, "E2b-Sandbox-Id": box} if "files" in path else {}
+    headers |= {"Authorization": f"Bearer {token}"}
+    if path.startswith("/sandboxes"):
+        headers |= {"X-API-Key": token}
+    asked = urllib.request.Request(url + path, headers=headers)  # our own
+    try:
+        with urllib.request.urlopen(asked) as answer:
+            return f"{answer.status} {answer.read().decode()}"
+    except urllib.error.HTTPError as error:
+        with error:
+            return f"{error.code} {error.read().decode()}"
+
+
 @pytest.mark.usefixtures("jail")
 def test_after_kill_9_nothing_runs_any_more_and_clients_hear_the_truth(start):
     daemon = start()
@@ -74,6 +91,16 @@ def test_after_kill_9_nothing_runs_any_more_and_clients_hear_the_truth(start):
         lost = type(box)(service, box.id)
         with pytest.raises(SandboxGone, match="lost when the service was killed"):
             lost.run(Action(("true",)))
+        for path, status in (
+            (f"/v1/sandboxes/{box.id}", 404),
+            (f"/api/sandbox/{box.id}", 404),
+            (f"/toolbox/{box.id}/version", 404),
+            (f"/sandboxes/{box.id}", 404),
+            ("/files?path=/etc/passwd", 502),
+        ):
+            said = answered(again.url, path, daemon.token, box.id)
+            assert said.startswith(str(status)), path
+            assert "lost when the service was killed" in said, path
         with service.create() as fresh:
             assert fresh.run(Action.shell("echo up")).stdout == b"up\n"
 

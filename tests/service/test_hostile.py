@@ -262,6 +262,66 @@ def test_owners_have_limits_of_requests_sandboxes_and_streams_and_are_told_when_
     run(work())
 
 
+async def too_often(http, url: str, path: str, headers: dict[str, str]) -> None:
+    """Asked for without end, it is refused with a time to come again."""
+    for _ in range(30):
+        async with http.post(url + path, data=b"{}", headers=headers) as answer:
+            if answer.status == 429:
+                assert int(answer.headers["Retry-After"]) >= 1
+                assert len(answer.headers["X-Request-Id"]) == 16
+                return
+    raise AssertionError(f"{path}: asked without end")
+
+
+def test_actions_have_limits_and_are_in_the_numbers_by_whatever_door_and_proof(serve):
+    async def work():
+        policy = Policy(requests_per_s=0.01, burst=5)
+        async with serve("fake", policy) as served, aiohttp.ClientSession() as http:
+            for owner in ("alice", "bob", "carol"):
+                box = await served.cloud.create(owner, Wanted())
+                if owner == "alice":
+                    key = {"X-API-Key": served.token}
+                    ways = {"native": (f"/v1/sandboxes/{box.id}/run", key)}
+                elif owner == "bob":
+                    key = {"Authorization": f"Bearer {served.other}"}
+                    ways["daytona"] = (f"/toolbox/{box.id}/process/execute", key)
+                else:
+                    key = {"E2b-Sandbox-Id": box.id, "X-Access-Token": box.token}
+                    ways["e2b"] = ("/process.Process/List", key)
+            for path, headers in ways.values():
+                await too_often(http, served.url, path, headers)
+            metrics = served.cloud.metrics
+            assert {door for door, status in metrics.answers if status == 429} == set(ways)
+            assert metrics.failures["too_many", "run"] == len(ways)
+
+    run(work())
+
+
+def test_websockets_without_end_are_counted_as_their_owners_streams(serve):
+    async def work():
+        policy = Policy(streams_per_owner=3)
+        async with serve("jail", policy) as served, aiohttp.ClientSession() as http:
+            box = await served.cloud.create("alice", Wanted())
+            alice = {"Authorization": f"Bearer {served.token}"}
+            inside = f"{served.url}/toolbox/{box.id}/process"
+            async with http.post(f"{inside}/pty", json={"id": "p"}, headers=alice) as made:
+                assert made.status == 201
+            sockets = [
+                await http.ws_connect(f"{inside}/pty/p/connect", headers=alice) for _ in "123"
+            ]
+            with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
+                await http.ws_connect(f"{inside}/pty/p/connect", headers=alice)
+            assert refused.value.status == 429
+            assert int(refused.value.headers["Retry-After"]) >= 1
+            for socket in sockets:
+                await socket.close()
+            async with asyncio.timeout(10):
+                while served.desk.streams:  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
+
+    run(work())
+
+
 def test_a_body_that_unpacks_to_more_than_any_may_hold_is_refused_by_every_door(serve):
     bomb = gzip.compress(b'{"name": "' + b"0" * (64 * MIB) + b'"}', 1)
     assert len(bomb) < MIB

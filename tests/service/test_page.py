@@ -95,6 +95,14 @@ def test_whoever_is_on_call_sees_what_happens_by_keyboard_and_on_a_phone(serve, 
                 await tab.picture(Path(PICTURES) / "timeline.png")
             await tab.ask("document.getElementById('close').click()")
             await tab.until(f"document.activeElement.dataset.id === '{focused}'")
+            await tab.key("Enter", "\r")
+            await tab.until("document.getElementById('one').open")
+            await tab.ask(
+                "document.getElementById('close').click(), document.getElementById('find').focus(),"
+                "new Promise(done => setTimeout(done, 50))"
+            )
+            assert await tab.ask("document.activeElement.id") == "find", "closing took the focus"
+            await tab.ask("document.activeElement.blur()")
             await tab.key("/", "/")
             assert await tab.ask("document.activeElement.id") == "find"
             for letter in "paused":

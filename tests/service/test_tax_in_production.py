@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import http.server
 import json
+import threading
 
 import pytest
 
@@ -42,3 +44,36 @@ def test_the_books_can_be_switched_off(start):
         box.run(Action(("true",)))
     daemon.end()
     assert not (daemon.folder / "rollouts.jsonl").exists()
+
+
+class Collector(http.server.BaseHTTPRequestHandler):
+    """Takes spans as OpenTelemetry's exporters send them."""
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.came.append((self.path, body))
+        self.send_response(200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *words: object) -> None:
+        pass
+
+
+@pytest.mark.timeout(120)
+def test_every_request_is_a_span_with_its_id_for_a_collector_that_is_named(start):
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Collector) as collector:
+        collector.came = []
+        serving = threading.Thread(target=collector.serve_forever)
+        serving.start()
+        env = {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{collector.server_port}"}
+        daemon = start("--substrate", "fake", env=env)
+        with Service(daemon.url, daemon.token) as service, service.create() as box:
+            box.run(Action(("true",)))
+        daemon.end()
+        collector.shutdown()
+        serving.join()
+    paths, told = zip(*collector.came, strict=True)
+    assert set(paths) == {"/v1/traces"}
+    for name in (b"POST /v1/sandboxes", b"POST /v1/sandboxes/*/run", b"excise.request_id"):
+        assert name in b"".join(told)

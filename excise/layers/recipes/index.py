@@ -38,7 +38,9 @@ def restat(place: Path, id_bytes: int) -> None:
         _TIMES.pack_into(data, at, *_split(status.st_ctime_ns), *_split(status.st_mtime_ns))
     sum_of = hashlib.sha1 if id_bytes == 20 else hashlib.sha256
     data[-id_bytes:] = sum_of(data[:-id_bytes]).digest()
-    file.write_bytes(data)
+    new = file.with_suffix(".lock")  # git's own name for it: nobody ever reads half an index
+    new.write_bytes(data)
+    new.replace(file)
 
 
 def entries(data: bytes | bytearray, id_bytes: int) -> list[tuple[int, bytes]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import msgspec
 from aiohttp import web
@@ -84,6 +84,17 @@ class Call:
 
     def flag(self, name: str) -> bool:
         return self.request.query.get(name, "").lower() in {"true", "1"}
+
+
+class Here(Protocol):
+    """A sandbox as what is asked of it needs it, whichever way the request took."""
+
+    @property
+    def cloud(self) -> Cloud: ...
+    @property
+    def box(self) -> Sandbox: ...
+    @property
+    def room(self) -> Room: ...
 
 
 @dataclass(slots=True)

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Iterable, Mapping
 
 from aiohttp import web
 
-from excise.service.daytona import absent, previews
+from excise.service.daytona import absent, previews, quick
 from excise.service.daytona.call import Call, Control, Inside, Toolbox, answer
 from excise.service.daytona.describe import stamp
-from excise.service.daytona.errors import Told, body, body_of
+from excise.service.daytona.errors import Told, body_of, told_of
 from excise.service.daytona.makings import Makings
 from excise.service.daytona.room import room_of
 from excise.service.daytona.routes import Table
 from excise.service.daytona.shares import Shares, signed
 from excise.service.daytona.tables import CONTROL, OPEN, SIGNED, TOOLBOX
 from excise.service.doors import Desk, bearer, request_id
+from excise.service.gate import Answer, Asked, Pattern, Quick
 from excise.service.problems import NOT_FOUND, Problem
 from excise.service.sandbox import Sandbox
 
@@ -55,6 +56,12 @@ class Daytona:
             web.route("*", "/preview/{rest:.*}", preview),
         ]
 
+    def quick(self, desk: Desk) -> Mapping[tuple[str, Pattern], Quick]:
+        return quick.ways(desk)
+
+    def refused_quickly(self, asked: Asked, problem: Problem) -> Answer:
+        return quick.refused(asked, problem)
+
     def refused(self, request: web.BaseRequest, problem: Problem) -> web.Response:
         told = body_of(problem, request.path, stamp(time.time()), request_id(request))
         return answer(told, problem.status)
@@ -67,8 +74,7 @@ class Daytona:
             return await coming
         except Told as told:
             at = stamp(time.time())
-            words = body(told.status, told.code, told.source, told.message, request.path, at)
-            return answer(words | {"requestId": request_id(request)}, told.status)
+            return answer(told_of(told, request.path, at, request_id(request)), told.status)
 
     async def _controlled(self, desk: Desk, request: web.Request) -> web.StreamResponse:
         path = request.rel_url.raw_path.removeprefix("/api/")
@@ -91,6 +97,7 @@ class Daytona:
         token = bearer(request)
         if token is None and found and self._signed.find(request.method, path):
             box = self._by_signature(request, id_)
+            desk.count(box.owner)
         else:
             box = desk.cloud.find(desk.owner(token), id_)
         if found is None:

@@ -37,6 +37,12 @@ def body_of(problem: Problem, path: str, at: str, request_id: str) -> dict[str, 
     }
 
 
+def told_of(told: Told, path: str, at: str, request_id: str) -> dict[str, object]:
+    """The body of such an answer."""
+    words = body(told.status, told.code, told.source, told.message, path, at)
+    return words | {"requestId": request_id}
+
+
 def body(
     status: int, code: str, source: str, message: str, path: str, at: str
 ) -> dict[str, object]:

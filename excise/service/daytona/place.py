@@ -6,12 +6,12 @@ import posixpath
 from collections.abc import Mapping
 
 from excise.errors import Phase, SubstrateError
-from excise.service.daytona.call import Inside
+from excise.service.daytona.call import Here
 from excise.service.people import ROOT, Person
 from excise.types import Action
 
 
-async def workdir(call: Inside) -> str:
+async def workdir(call: Here) -> str:
     """Where its commands start."""
     known = call.box.workdir or call.room.workdir
     if known is None:
@@ -24,7 +24,7 @@ async def workdir(call: Inside) -> str:
     return known
 
 
-async def path(call: Inside, given: str) -> str:
+async def path(call: Here, given: str) -> str:
     """An absolute path: a relative one counts from where commands start, `~` is the user's home."""
     if given.startswith("/"):
         return given
@@ -33,11 +33,11 @@ async def path(call: Inside, given: str) -> str:
     return posixpath.join(await workdir(call), given)
 
 
-async def home(call: Inside) -> str:
+async def home(call: Here) -> str:
     return (await person(call)).home
 
 
-async def person(call: Inside) -> Person:
+async def person(call: Here) -> Person:
     """Whom files are written for."""
     user = call.room.user(call.box)
     return (
@@ -45,16 +45,16 @@ async def person(call: Inside) -> Person:
     )
 
 
-def variables(call: Inside, envs: Mapping[str, str] | None) -> dict[str, str]:
+def variables(call: Here, envs: Mapping[str, str] | None) -> dict[str, str]:
     """Those set since the sandbox was made, and those of this command."""
     return {**call.room.env, **(envs or {})}
 
 
-def unsetting(call: Inside) -> str:
+def unsetting(call: Here) -> str:
     """What to put before a script so that variables that were taken away are not there."""
     return f"unset {' '.join(sorted(call.room.unset))}\n" if call.room.unset else ""
 
 
-async def cwd(call: Inside, given: str | None) -> str | None:
+async def cwd(call: Here, given: str | None) -> str | None:
     """The directory of a command; None: where all start."""
     return await path(call, given) if given else call.box.workdir

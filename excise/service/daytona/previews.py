@@ -57,12 +57,20 @@ async def serve(desk: Desk, shares: Shares, request: web.Request) -> web.StreamR
     number, _, rest = rest.partition("/")
     port = _port(number)
     box = _allowed(shares, request, name, port)
+    desk.count(box.owner)
     if "Upgrade" in request.headers:
         raise Unsupported("previews carry plain HTTP only, no WebSocket")
     query = request.rel_url.raw_query_string
     target = f"/{rest}?{query}" if query else f"/{rest}"
     head = request_head(request.method, target, request.headers.items(), port)
     desk.cloud.renew(box)
+    with desk.streaming(box.owner):
+        return await _served(desk, box, port, head, request)
+
+
+async def _served(
+    desk: Desk, box: Sandbox, port: int, head: bytes, request: web.Request
+) -> web.StreamResponse:
     async with asked(desk.cloud, box, port, head, _body(request)) as (told, body):
         response = web.StreamResponse(status=told.status, reason=told.reason)
         for key, value in told.headers:

@@ -11,7 +11,7 @@ from aiohttp import web
 from excise.errors import InputError
 from excise.service.daytona import place
 from excise.service.daytona.asked import CodeRun, Execute, UpdateEnv
-from excise.service.daytona.call import Inside, answer
+from excise.service.daytona.call import Here, Inside, answer
 from excise.service.daytona.code import script_of
 from excise.service.daytona.errors import Told
 from excise.service.daytona.versions import unwrapped
@@ -21,8 +21,15 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 async def execute(call: Inside) -> web.StreamResponse:
+    return answer(await executed(call, await call.body(Execute)))
+
+
+async def code_run(call: Inside) -> web.StreamResponse:
+    return answer(await code_ran(call, await call.body(CodeRun)))
+
+
+async def executed(call: Here, asked: Execute) -> Mapping[str, object]:
     """One command in a shell of its own; both of its streams come back as one, in order."""
-    asked = await call.body(Execute)
     if not asked.command.strip():
         raise InputError("command cannot be empty")
     command, envs = unwrapped(asked.command) or (asked.command, asked.envs)
@@ -34,12 +41,11 @@ async def execute(call: Inside) -> web.StreamResponse:
         timeout_s=seconds(asked.timeout),
     )
     found = await run(call, action)
-    return answer({"exitCode": found.exit_code, "result": found.text})
+    return {"exitCode": found.exit_code, "result": found.text}
 
 
-async def code_run(call: Inside) -> web.StreamResponse:
+async def code_ran(call: Here, asked: CodeRun) -> Mapping[str, object]:
     """Code in a language that the sandbox has a program for."""
-    asked = await call.body(CodeRun)
     action = Action.shell(
         place.unsetting(call) + script_of(asked.language, asked.argv or []),
         merge=True,
@@ -49,7 +55,7 @@ async def code_run(call: Inside) -> web.StreamResponse:
         timeout_s=seconds(asked.timeout),
     )
     found = await run(call, action)
-    return answer({"exitCode": found.exit_code, "result": found.text, "artifacts": {"charts": []}})
+    return {"exitCode": found.exit_code, "result": found.text, "artifacts": {"charts": []}}
 
 
 async def update_env(call: Inside) -> web.StreamResponse:
@@ -62,7 +68,7 @@ async def update_env(call: Inside) -> web.StreamResponse:
     return answer({"message": "the environment was updated"})
 
 
-async def run(call: Inside, action: Action) -> Observation:
+async def run(call: Here, action: Action) -> Observation:
     """The action as the sandbox's user; Told if it took too long."""
     found = await call.cloud.run(call.box, as_user(call, action))
     if found.fault is Fault.MISSING_PROGRAM and action.argv[0] == "bash":
@@ -75,7 +81,7 @@ async def run(call: Inside, action: Action) -> Observation:
     return found
 
 
-def as_user(call: Inside, action: Action) -> Action:
+def as_user(call: Here, action: Action) -> Action:
     return replace(action, user=call.room.user(call.box))
 
 

@@ -153,24 +153,31 @@ async def _start(call: Inside, pty: Pty) -> None:
 async def _attached(call: Inside, pty: Pty) -> web.StreamResponse:
     """Until the shell ends or the client leaves; the shell stays for whoever connects again."""
     assert pty.process is not None
-    process, since = pty.process, pty.process.written if pty.heard else 0
-    pty.heard = True
     protocols = [EXIT_CONTROL] if EXIT_CONTROL in _protocols(call) else []
     socket = _socket(protocols)
-    await socket.prepare(call.request)
-    await socket.send_json({"type": "control", "status": "connected"})
+    with call.desk.streaming(call.owner):
+        await socket.prepare(call.request)
+        await socket.send_json({"type": "control", "status": "connected"})
+        since = pty.process.written if pty.heard else 0
+        pty.heard = True
+        await _relay(socket, pty.process, since, control=bool(protocols))
+    return socket
+
+
+async def _relay(
+    socket: web.WebSocketResponse, process: Process, since: int, *, control: bool
+) -> None:
     showing = asyncio.create_task(_show(socket, process, since))
     typing = asyncio.create_task(_type(socket, process))
     try:
         await asyncio.wait({showing, typing}, return_when=asyncio.FIRST_COMPLETED)
         if showing.done():
-            await _tell_exit(socket, process, control=bool(protocols))
+            await _tell_exit(socket, process, control=control)
     finally:
         for task in (showing, typing):
             task.cancel()
         await asyncio.gather(showing, typing, return_exceptions=True)
     await socket.close()
-    return socket
 
 
 async def _show(socket: web.WebSocketResponse, process: Process, since: int) -> None:

@@ -175,7 +175,13 @@ def _wants_socket(call: Inside) -> bool:
 async def _followed(call: Inside, source: Tape | Process) -> web.StreamResponse:
     """The log as it comes. A client that leaves takes nothing with it."""
     socket = web.WebSocketResponse(heartbeat=30.0, compress=False)
-    await socket.prepare(call.request)
+    with call.desk.streaming(call.owner):
+        await socket.prepare(call.request)
+        await _relay(socket, source)
+    return socket
+
+
+async def _relay(socket: web.WebSocketResponse, source: Tape | Process) -> None:
     hearing = asyncio.create_task(_hear(socket))
     sending = asyncio.create_task(_send(socket, source))
     try:
@@ -187,7 +193,6 @@ async def _followed(call: Inside, source: Tape | Process) -> web.StreamResponse:
             task.cancel()
         await asyncio.gather(hearing, sending, return_exceptions=True)
     await socket.close()
-    return socket
 
 
 async def _hear(socket: web.WebSocketResponse) -> None:

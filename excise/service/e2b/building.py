@@ -15,6 +15,7 @@ from excise.errors import ExciseError
 from excise.service.builds import BuildFailed
 from excise.service.cloud import Cloud
 from excise.service.e2b.entries import moment_s
+from excise.service.e2b.naming import OF_THE_BASE
 from excise.service.e2b.recipe import Recipe
 from excise.service.errors import Conflict
 from excise.service.problems import problem_of
@@ -98,7 +99,11 @@ class Building:
                 name, build.owner, spec, recipe.steps, start=recipe.start, ready=recipe.ready,
                 id=id_, revision=revision, made_s=made_s,
             )  # fmt: skip
-        below = self._cloud.templates.resolve(build.owner, recipe.template, self._cloud.policy)
+        below = (
+            self._cloud.templates.resolve(build.owner, None, self._cloud.policy)
+            if recipe.template in OF_THE_BASE
+            else self._cloud.templates.find(build.owner, recipe.template)
+        )
         spec = replace(below.spec, limits=build.limits)
         if below.snapshot is not None:
             spec = replace(spec, image=below.snapshot, user=below.labels.get("user"))

@@ -60,7 +60,7 @@ class Control:
     async def _create(self, request: web.Request) -> web.Response:
         owner = self._desk.owner(bearer(request))
         given = message(await request.read())
-        wanted, notes = await wanted_of(self._cloud, owner, given)
+        wanted, notes = wanted_of(self._cloud, given)
         key = request.headers.get("Idempotency-Key")
         try:
             sandbox = await self._cloud.create(owner, wanted, key=key)

@@ -16,7 +16,7 @@ from excise.service.e2b.refusal import DAEMON, SERVICES, refusal
 from excise.service.e2b.templates import Templates
 from excise.service.e2b.transfers import Transfers
 from excise.service.e2b.watching import Watching
-from excise.service.gate import Pattern, Quick
+from excise.service.gate import Answer, Asked, Pattern, Quick
 from excise.service.problems import Problem
 
 _CONTROL = re.compile(r"/(v\d/)?(sandboxes|templates|snapshots|volumes|secrets)(/|$)")
@@ -51,6 +51,9 @@ class E2B:
         parts = self._on(desk)
         calls = (parts.commands.calls, parts.filesystem.calls, parts.watching.calls)
         return {way: quick for each in calls for way, quick in each.quick().items()}
+
+    def refused_quickly(self, asked: Asked, problem: Problem) -> Answer:
+        return refusal(asked.head.target, asked.head.fields, problem)
 
     def refused(self, request: web.BaseRequest, problem: Problem) -> web.Response:
         status, kind, body = refusal(request.path, request.headers, problem)

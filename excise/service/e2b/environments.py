@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from excise.errors import InputError
 from excise.service.cloud import Cloud
 from excise.service.e2b import asked
-from excise.service.e2b.naming import Environment, environment_of, with_dependencies
+from excise.service.e2b.naming import environment_of
 from excise.service.e2b.reach import PERSON
 from excise.service.errors import Unsupported
 from excise.service.policy import permitted
 from excise.service.sandbox import AtEnd, Wanted
-from excise.types import Allow, Egress, Repo
+from excise.types import Allow, Egress
 
 LIFETIME_S = 300
 EVERYTHING = "0.0.0.0/0"
@@ -24,7 +23,7 @@ _NOT_THERE = {
 Notes = dict[str, object]
 
 
-async def wanted_of(cloud: Cloud, owner: str, given: dict[str, Any]) -> tuple[Wanted, Notes]:
+def wanted_of(cloud: Cloud, given: dict[str, Any]) -> tuple[Wanted, Notes]:
     """What is wanted, and what is to be told of it again."""
     for name, what in _NOT_THERE.items():
         if given.get(name):
@@ -32,36 +31,22 @@ async def wanted_of(cloud: Cloud, owner: str, given: dict[str, Any]) -> tuple[Wa
     labels = asked.texts(given, "metadata")
     name = asked.text(given, "templateID")
     environment = environment_of(name, labels)
-    template = await _template(cloud, owner, environment)
     notes: Notes = {"template": name.partition("?")[0] or "base", "alias": name}
     if asked.flag(asked.table(given, "autoResume"), "enabled", default=False):
         notes["auto_resume"] = True
-    repo = None
-    if environment.repo is not None and environment.commit is not None:
-        repo = Repo(environment.repo, environment.commit, environment.path)
     wanted = Wanted(
-        template=template,
+        template=environment.template,
         env=asked.environment(given, "envVars"),
         labels=labels,
         lifetime_s=asked.whole(given, "timeout", LIFETIME_S) or 0.001,
         at_end=_end_of(given),
         person=PERSON,
-        repo=repo,
+        repo=environment.repo,
+        deps=environment.deps,
         egress=_egress_of(cloud, given, notes),
         door="e2b",
     )
     return wanted, notes
-
-
-async def _template(cloud: Cloud, owner: str, environment: Environment) -> str | None:
-    """The template's name; one with dependencies is put there first."""
-    if not environment.deps:
-        return environment.template
-    below = cloud.templates.resolve(owner, environment.template, cloud.policy)
-    if below.snapshot is not None:
-        raise InputError("dependencies go onto a template or an image, not onto a snapshot")
-    template = with_dependencies(below, environment.deps, owner)
-    return (await cloud.templates.put(template)).name
 
 
 def _end_of(given: dict[str, Any]) -> AtEnd:

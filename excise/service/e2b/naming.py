@@ -1,27 +1,27 @@
 """What a template's name and a sandbox's metadata ask for, so that an unmodified client reaches any environment.
 
-    Sandbox.create("python:3.12?repo=attrs&commit=3f3f2f9&deps=pytest,hypothesis")
-    Sandbox.create("base", metadata={"excise.repo": "attrs", "excise.commit": "3f3f2f9"})
+    Sandbox.create("python:3.12?repo=attrs&commit=3f3f2f9...&deps=attrs==25.3.0,pytest==9.0.1,...")
+    Sandbox.create("base", metadata={"excise.repo": "attrs", "excise.commit": "3f3f2f9..."})
 
-Before the question mark stands a template or an image. What the name says goes before what the metadata says.
+Before the question mark stands a template or an image. What the name says goes before what the metadata says. All of it
+is a path of stages, so that pools keep sandboxes ready at any of them.
 """
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from urllib.parse import parse_qsl
 
 from excise.errors import InputError
-from excise.service.templates import Do, Step, Template
+from excise.layers.recipe import SYSTEM
+from excise.types import Deps, Repo
 
 PREFIX = "excise."
 OF_THE_BASE = frozenset({"", "base", "e2bdev/base", "e2bdev/base:latest"})
 """What the SDKs call the template that everybody has."""
 
-_KNOWN = frozenset({"image", "repo", "commit", "path", "deps"})
+_KNOWN = frozenset({"image", "repo", "commit", "path", "deps", "apt", "python"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +29,8 @@ class Environment:
     """A path of stages: a template or image, dependencies, a repository at a commit."""
 
     template: str | None
-    repo: str | None = None
-    commit: str | None = None
-    path: str = "repo"
-    deps: tuple[str, ...] = ()
+    repo: Repo | None = None
+    deps: tuple[Deps, ...] = ()
 
 
 def environment_of(name: str, metadata: Mapping[str, str]) -> Environment:
@@ -44,33 +42,43 @@ def environment_of(name: str, metadata: Mapping[str, str]) -> Environment:
         if key.startswith(PREFIX) and value
     }
     if mark:
-        said |= dict(parse_qsl(query, keep_blank_values=True, max_num_fields=20))
+        said |= _asked(query)
     if unknown := said.keys() - _KNOWN:
         known = ", ".join(sorted(_KNOWN))
         raise InputError(f"{', '.join(sorted(unknown))[:80]}: an environment is named by {known}")
     template = said.get("image") if bare in OF_THE_BASE and said.get("image") else bare
-    repo, commit = said.get("repo"), said.get("commit")
-    if (repo is None) != (commit is None):
+    return Environment(None if template in OF_THE_BASE else template, _repo(said), _deps(said))
+
+
+def _asked(query: str) -> dict[str, str]:
+    try:
+        return dict(parse_qsl(query, keep_blank_values=True, max_num_fields=20))
+    except ValueError:
+        raise InputError("more is asked of that template than an environment has") from None
+
+
+def _repo(said: Mapping[str, str]) -> Repo | None:
+    source, commit = said.get("repo"), said.get("commit")
+    if source is None and commit is None:
+        return None
+    if source is None or commit is None:
         raise InputError("an environment with a repository names its commit, too: repo=, commit=")
-    deps = tuple(shlex.split(said.get("deps", "").replace(",", " ")))
-    if any(each.startswith("-") for each in deps):
-        raise InputError("deps are requirements, as pip takes them, without options")
-    return Environment(
-        None if template in OF_THE_BASE else template, repo, commit, said.get("path", "repo"), deps
-    )
+    repo = Repo(source, commit)
+    return replace(repo, path=said["path"]) if "path" in said else repo
 
 
-def with_dependencies(below: Template, deps: tuple[str, ...], owner: str) -> Template:
-    """A template with these installed. The same for the same, so that it is built once and kept ready."""
-    script = f"python3 -m pip install --quiet --no-input {shlex.join(deps)}"
-    recipe = "\0".join((below.revision, *deps)).encode()
-    digest = sha256(recipe).hexdigest()[:20]
-    steps = (*below.steps, Step(Do.USER, ("root",)), Step(Do.RUN, (script,)))
-    before = below.user or next(
-        (step.words[0] for step in reversed(below.steps) if step.do is Do.USER), None
-    )
-    if before is not None:
-        steps = (*steps, Step(Do.USER, (before,)))
-    return replace(
-        below, name=f"deps/{digest}", owner=owner, steps=steps, id=digest, revision=digest
-    )
+def _deps(said: Mapping[str, str]) -> tuple[Deps, ...]:
+    """System packages below Python's."""
+    system, packages = _listed(said.get("apt", "")), _listed(said.get("deps", ""))
+    found = [Deps(system, installer=SYSTEM)] if system else []
+    if packages:
+        deps = Deps(packages)
+        found.append(replace(deps, python=said["python"]) if "python" in said else deps)
+    return tuple(found)
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    words = tuple(text.replace(",", " ").split())
+    if any(each.startswith("-") for each in words):
+        raise InputError("dependencies are names and versions, without options")
+    return words

@@ -8,9 +8,10 @@ from binascii import Error as NotBase64
 from collections.abc import Mapping
 
 from excise.errors import InputError, Phase, SandboxGone
-from excise.service.doors import Desk, token_of
+from excise.service.doors import Desk
 from excise.service.errors import NAME, Unauthorized
 from excise.service.files import Files
+from excise.service.heads import token_of
 from excise.service.people import Person
 from excise.service.sandbox import Sandbox, State
 
@@ -45,6 +46,7 @@ async def reached(desk: Desk, headers: Mapping[str, str]) -> Sandbox:
     token = headers.get("x-access-token")
     if token is not None:
         sandbox = desk.cloud.by_token(id_, token)
+        desk.count(sandbox.owner)
     elif (key := token_of(headers.get("x-api-key"), headers.get("authorization"))) is not None:
         sandbox = desk.cloud.find(desk.owner(key), id_)
     else:

@@ -16,7 +16,6 @@ from aiohttp import web
 from excise.errors import InputError
 from excise.service.doors import Desk
 from excise.service.e2b.reach import reached
-from excise.service.e2b.refusal import refusal
 from excise.service.e2b.stream import CLOSED, Outlet, Sink, ToGate, ToRequest, silence_of
 from excise.service.e2b.wire import STREAM, UNARY, Envelopes, error_of, message
 from excise.service.gate import Answer, Asked, Pattern, Quick
@@ -50,11 +49,8 @@ class Calls:
 
         async def quickly(asked: Asked) -> Answer:
             headers = asked.head.fields
-            try:
-                sandbox = await reached(self._desk, headers)
-                told = await answer(sandbox, headers, message(asked.body))
-            except Exception as error:  # noqa: BLE001  # told to the client
-                return refusal(asked.head.target, headers, problem_of(error))
+            sandbox = await reached(self._desk, headers)
+            told = await answer(sandbox, headers, message(asked.body))
             return 200, UNARY.encode(), msgspec.json.encode(told)
 
         self._handlers[name] = handle, quickly
@@ -76,11 +72,8 @@ class Calls:
 
         async def quickly(asked: Asked) -> Answer | None:
             headers, sink = asked.head.fields, ToGate(asked)
-            try:
-                sandbox = await reached(self._desk, headers)
-                data, begun = await self._relay(sandbox, headers, asked.body, sink, answer, ping)
-            except Exception as error:  # noqa: BLE001  # told to the client
-                return refusal(asked.head.target, headers, problem_of(error))
+            sandbox = await reached(self._desk, headers)
+            data, begun = await self._relay(sandbox, headers, asked.body, sink, answer, ping)
             if not begun:
                 return 200, STREAM.encode(), data
             sink.send(data)
@@ -99,7 +92,10 @@ class Calls:
     ) -> tuple[bytes, bool]:
         """What is left to be sent at the end, and whether anything was before."""
         asked = only_message(body)
-        with Outlet(sink, ping=ping, silence_s=silence_of(headers)) as outlet:
+        with (
+            self._desk.streaming(sandbox.owner),
+            Outlet(sink, ping=ping, silence_s=silence_of(headers)) as outlet,
+        ):
             try:
                 error = await answer(sandbox, headers, asked, outlet)
             except CLOSED:

@@ -11,14 +11,10 @@ import re
 import msgspec
 
 from excise.errors import InputError
-from excise.service.account import Account
 from excise.service.cloud import Cloud
-from excise.service.doors import Desk, token_of
+from excise.service.doors import Desk
 from excise.service.gate import Answer, Asked, Quick
-from excise.service.log import REQUEST
 from excise.service.native.operation import Call, Operation, Query, decoded
-from excise.service.native.refusal import body_of_refusal
-from excise.service.problems import problem_of
 from excise.service.sandbox import Sandbox
 from excise.substrates.remote import wire
 from excise.substrates.remote.convert import action_of, wire_of
@@ -39,22 +35,9 @@ def quick_run(desk: Desk) -> Quick:
     cloud = desk.cloud
 
     async def run(asked: Asked) -> Answer:
-        fields = asked.head.fields
-        account = Account(cloud.metrics, "native", "POST /v1/sandboxes/{id}/run")
-        token = REQUEST.set(asked.id)
-        try:
-            owner = desk.owner(token_of(fields.get("x-api-key"), fields.get("authorization")))
-            sandbox = cloud.find(owner, asked.parts[0])
-            action = decoded(_decode, asked.body)
-            found = await _run(cloud, sandbox, action, fields.get("action-id"))
-        except Exception as error:  # noqa: BLE001  # told to the client
-            problem = problem_of(error)
-            account.went_wrong(problem, error)
-            account.answered(problem.status)
-            return problem.status, b"application/json", body_of_refusal(problem, asked.id)
-        finally:
-            REQUEST.reset(token)
-        account.answered(200)
+        sandbox = cloud.find(desk.owner(asked.token), asked.parts[0])
+        action = decoded(_decode, asked.body)
+        found = await _run(cloud, sandbox, action, asked.head.fields.get("action-id"))
         return 200, b"application/json", _encode(found)
 
     return run

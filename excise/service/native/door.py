@@ -8,12 +8,12 @@ import msgspec
 from aiohttp import web
 
 from excise.service.doors import Desk, bearer
-from excise.service.gate import Pattern, Quick
+from excise.service.gate import Answer, Asked, Pattern, Quick
 from excise.service.keys import Scope
 from excise.service.native.actions import quick_run
 from excise.service.native.openapi import document
 from excise.service.native.operation import JSON
-from excise.service.native.refusal import refused
+from excise.service.native.refusal import body_of_refusal, refused
 from excise.service.native.table import OPERATIONS
 from excise.service.page.files import routes as page
 from excise.service.problems import Problem
@@ -60,6 +60,9 @@ class Native:
 
     def quick(self, desk: Desk) -> Mapping[tuple[str, Pattern], Quick]:
         return {("POST", ("v1", "sandboxes", "*", "run")): quick_run(desk)}
+
+    def refused_quickly(self, asked: Asked, problem: Problem) -> Answer:
+        return problem.status, JSON.encode(), body_of_refusal(problem, asked.id)
 
     def refused(self, request: web.BaseRequest, problem: Problem) -> web.Response:
         return refused(request, problem)

@@ -138,9 +138,11 @@ function draw(now) {
 
 async function timeline() {
   if (!open) return;
+  const asked = open;
   let one;
-  try { one = await ask(`/v1/sandboxes/${encodeURIComponent(open)}/timeline`); }
-  catch (error) { $("one-note").textContent = error.message; return; }
+  try { one = await ask(`/v1/sandboxes/${encodeURIComponent(asked)}/timeline`); }
+  catch (error) { if (open === asked) $("one-note").textContent = error.message; return; }
+  if (open !== asked) return;
   $("one-h").textContent = `${one.id} (${one.state})`;
   $("one-note").textContent = `${one.template} through ${one.door}; created in ${ms(one.created_ms)}, ready after ${ms(one.ready_ms)}, ${one.actions} actions` +
     (one.acts.length < one.actions ? `, of which the last ${one.acts.length} are shown` : "");
@@ -175,7 +177,12 @@ function hold() { held = !held; $("hold").setAttribute("aria-pressed", held); if
 $("hold").addEventListener("click", hold);
 $("find").addEventListener("input", () => last && boxes(last));
 $("close").addEventListener("click", () => $("one").close());
-$("one").addEventListener("close", () => { const id = open; open = null; document.querySelector(`[data-id="${CSS.escape(id || "")}"]`)?.focus(); });
+/* The event comes some time after the closing: whoever went on to another field by then keeps it, and what he types. */
+$("one").addEventListener("close", () => {
+  const id = open, at = document.activeElement;
+  open = null;
+  if (!at || at === document.body || $("one").contains(at)) document.querySelector(`[data-id="${CSS.escape(id || "")}"]`)?.focus();
+});
 $("boxes").addEventListener("click", event => { const row = event.target.closest("tr[data-id]"); if (row) show(row.dataset.id); });
 document.addEventListener("visibilitychange", look);
 document.addEventListener("keydown", event => {

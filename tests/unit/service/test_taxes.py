@@ -103,10 +103,24 @@ def test_a_batch_waits_for_its_last_and_loses_all_when_one_is_lost(members):
     assert groups.end("bob", "g", 0, 0, failed=False) is None
 
 
+@given(st.lists(st.integers(0, 100), min_size=1, max_size=9), st.integers(0, 9))
+def test_who_never_came_is_the_loss_of_all_the_others(spent, when):
+    groups = Groups()
+    for number in range(len(spent)):
+        if number == when:
+            groups.lose("alice", "g")
+        groups.begin("alice", "g")
+    if when >= len(spent):
+        groups.lose("alice", "g")
+    *_, settled = (groups.end("alice", "g", 0, each, failed=False) for each in spent)
+    assert settled.lost_ns == sum(spent)
+    assert settled.rollouts == len(spent)
+
+
 def test_open_groups_are_bounded():
     groups = Groups()
     for number in range(MOST_GROUPS + 5):
-        groups.begin("alice", str(number))
+        (groups.begin if number % 2 else groups.lose)("alice", str(number))
     assert len(groups) == MOST_GROUPS
 
 

@@ -105,6 +105,19 @@ def test_no_archive_whatsoever_writes_outside_of_its_place(tmp_path_factory, ent
     assert {p.name for p in (place / "in").iterdir()} == {"to"}
 
 
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        (("top/a", SYMBOLIC, ""), "to nothing"),
+        (("top/" + "a" * 300, FILE, ""), "too long"),
+        (("top/é\0b", FILE, ""), "no file can have"),
+    ],
+)
+def test_names_that_no_file_can_have_are_refused(tmp_path, entry, said):
+    with pytest.raises(InputError, match=said):
+        lay(tmp_path, entry)
+
+
 def test_what_is_no_archive_is_said(tmp_path):
     (tmp_path / "a.tar").write_bytes(b"nothing of the kind")
     with pytest.raises(InputError, match="cannot be unpacked"):
