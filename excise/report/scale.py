@@ -21,6 +21,19 @@ Limits = Mapping[str, str | int | float | None]
 Rows = Mapping[tuple[str, str], Sequence[Measured]]
 
 
+def emulated(substrates: Mapping[str, Mapping[str, str]]) -> tuple[str, ...]:
+    """The labels whose hardware is a program: what they take says how quick that program is."""
+    return tuple(s for s, facts in substrates.items() if facts.get("emulated") in {"yes", "true"})
+
+
+def to_project(
+    cells: Sequence[CellValues], substrates: Mapping[str, Mapping[str, str]]
+) -> list[CellValues]:
+    """Without those that are emulated: their totals times a million would be nobody's hours."""
+    left_out = emulated(substrates)
+    return [c for c in cells if c.label not in left_out]
+
+
 def longest(cells: Sequence[CellValues], task: str | None) -> list[CellValues]:
     """Of every substrate the longest plain trajectory, where they all have the same length."""
     plain = [

@@ -14,7 +14,16 @@ from excise.report.comparisons import effects, ratios, repeated, undisturbed
 from excise.report.loads import loads
 from excise.report.orchestration import orchestration
 from excise.report.readiness import readiness
-from excise.report.scale import NOT_ISOLATED, advice, hours, longest, projected, shape, spreads
+from excise.report.scale import (
+    NOT_ISOLATED,
+    advice,
+    hours,
+    longest,
+    projected,
+    shape,
+    spreads,
+    to_project,
+)
 from excise.report.values import (
     BARE,
     TWIN,
@@ -55,7 +64,7 @@ def summarise(record: StudyRecord, trials: Sequence[TrialRecord]) -> Summary:
     counted = [t for t in plain if not t.warm_up]
     sessions = len({t.session for t in ordered}) or 1
     aa = twin_ratio(measured, BARE, TWIN)
-    long = longest(cells, task)
+    long = to_project(longest(cells, task), record.substrates)
     table = prices.latest()
     isolated = [c.label for c in long if c.substrate not in NOT_ISOLATED]
     hours_ = hours(long, table, shape(record.limits))
@@ -98,7 +107,7 @@ def summarise(record: StudyRecord, trials: Sequence[TrialRecord]) -> Summary:
         advice=advice(long, measured),
         loads=loads_,
         doubts=doubted(record, counted, cells, measured, aa, further, loads_),
-        claims=claims(cells, measured, task, aa),
+        claims=claims(to_project(cells, record.substrates), measured, task, aa),
         failures=tuple(_failed(t) for t in ordered if t.outcome != "ok"),
         noise=_noise(counted),
         prices=f"{table.date}: {table.note}",

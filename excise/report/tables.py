@@ -9,6 +9,7 @@ from excise.report.adapter_tables import adapters
 from excise.report.comparison_tables import effects, ratios, sessions, undisturbed
 from excise.report.load_tables import loads
 from excise.report.readiness_table import readiness
+from excise.report.scale import emulated
 from excise.report.scale_tables import hours, lengths, marginal, prices
 from excise.report.table import Said, Table, said
 from excise.report.units import NONE, UNKNOWN
@@ -87,7 +88,10 @@ def _main_row(summary: Summary, label: str, tiers: tuple[str, ...]) -> tuple[Sai
     first = next((c for t in (*tiers, longest or "") if (c := summary.cell(label, t))), None)
     row = [
         Said(label),
-        Said(summary.substrates.get(label, {}).get("isolation", NONE).replace("_", " ")),
+        Said(
+            summary.substrates.get(label, {}).get("isolation", NONE).replace("_", " "),
+            "emulated" if label in emulated(summary.substrates) else "",
+        ),
         Said(f"{ok} / {n}", _kinds(mine)),
         said(first.tti_p50 if first else None, units.seconds_interval),
         *(_both(summary.cell(label, t)) for t in tiers),

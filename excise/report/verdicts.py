@@ -11,6 +11,7 @@ from excise.errors import InputError
 from excise.measure import inside
 from excise.measure.record import OWN_PROGRAMS, StudyRecord, TrialRecord
 from excise.report.cells import Measured
+from excise.report.scale import emulated
 from excise.report.values import CellValues, Claimed, Doubted, Load, Projected
 from excise.tax.breakdown import Breakdown
 from excise.tax.claims import ARCHETYPES, CLAIMS, Finding, Key, judge
@@ -178,7 +179,7 @@ def doubted(
         cpu_overdrawn=sum(_overdrawn(t, record.host.get("cores")) for t in trials),
         extrapolated=sorted({p.actions for p in further if p.extrapolated}),
         sessions=len({t.session for t in trials}),
-        emulated=[s for s, f in record.substrates.items() if f.get("emulated") in {"yes", "true"}],
+        emulated=emulated(record.substrates),
     )
     found = [Doubted(d.kind, d.text, d.advice) for d in record.doubts]
     found += [Doubted(str(d.kind), d.text, d.advice) for d in doubts(facts)]

@@ -276,7 +276,8 @@ def _emulated(f: StudyFacts) -> Iterator[Doubt]:
         yield Doubt(
             Kind.EMULATED,
             f"{label} runs on emulated hardware",
-            "its times say nothing about the real thing; run it where the processor can virtualise",
+            "its times say nothing about the real thing, so nothing is projected from its totals; run it where the "
+            "processor can virtualise",
         )
 
 

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from excise.report.figures.look import COMPONENTS, INK, MUTED, PAPER, WIDTH_IN, Ink
+from excise.report.scale import emulated
 from excise.report.units import seconds_scale, tally
 from excise.report.values import CellValues, Summary
 from excise.tax.interval import Interval
@@ -50,10 +51,14 @@ def provenance(summary: Summary) -> str:
     cores = summary.host.get("cores")
     where = f"{summary.host.get('cpu') or 'unnamed CPU'}{f', {cores} cores' if cores else ''}"
     kernel = summary.host.get("kernel")
+    not_real = emulated(summary.substrates)
     versions = "; ".join(
         f"{label} {' '.join(known)}"
         for label, facts in summary.substrates.items()
-        if (known := [v for k, v in facts.items() if any(w in k for w in VERSIONS)])
+        if (
+            known := ["(emulated)"] * (label in not_real)
+            + [v for k, v in facts.items() if any(w in k for w in VERSIONS)]
+        )
     )
     parts = [where, f"kernel {kernel}" if kernel else "", summary.started[:10]]
     parts += [f"preset {summary.preset}", versions]

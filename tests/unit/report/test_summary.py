@@ -8,10 +8,13 @@ import msgspec
 import pytest
 
 from excise.measure.record import OWN_PROGRAMS, Cell, Noise, Noted
+from excise.report.figures.common import provenance
 from excise.report.figures.load import ramps
 from excise.report.figures.look import NotDrawn
 from excise.report.load_tables import loads
 from excise.report.summary import summarise
+from excise.report.tables import main
+from excise.report.units import NONE
 from excise.report.words import completeness, finding
 
 BARE = Cell(label="bare", substrate="local", workload="T0")
@@ -154,6 +157,24 @@ def test_hours_of_a_million_are_the_mean_over_3600(build) -> None:
     assert row.occupied["4"].estimate == pytest.approx(thinking)
     tax = summary.cell("docker", "K150").tax_mean.estimate
     assert row.tax.estimate == pytest.approx(1e6 * tax / 3600)
+
+
+def test_nothing_is_projected_from_the_totals_of_an_emulated_machine(build) -> None:
+    head, trials = build.study(("bare", "docker", "vm"), spread=0.0, blocks=2)
+    facts = {"isolation": "vm", "emulated": "yes", "version": "7.2"}
+    head = msgspec.structs.replace(head, substrates={**head.substrates, "vm": facts})
+    real = summarise(*build.study(("bare", "docker"), spread=0.0, blocks=2))
+    summary = summarise(head, trials)
+    assert "vm" in summary.compared
+    assert {h.label for h in summary.hours} == {p.label for p in summary.projected}
+    assert "vm" not in {h.label for h in summary.hours}
+    assert summary.spreads == real.spreads
+    (doubt,) = [d for d in summary.doubts if d.kind == "emulated"]
+    assert "nothing is projected from its totals" in doubt.advice
+    row = next(row for row in main(summary).rows if row[0].text == "vm")
+    assert row[1] == ("vm", "emulated")
+    assert [each.text for each in row[-2:]] == [NONE, NONE]
+    assert "vm (emulated) 7.2" in provenance(summary)
 
 
 def test_the_twin_is_compared_with_bare_and_nothing_else(build) -> None:
