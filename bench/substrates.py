@@ -1,7 +1,7 @@
 """Other people's sandboxes with an agent inside and without: what their own exec costs, and what is left of it.
 
 H is the least that a Python program on the host must do to run a command and have its outputs. Docker has to be
-there, and podman, gVisor and bubblewrap are measured where they are: lab/up docker podman gvisor; eval "$(lab/env)".
+there, and podman, gVisor, bubblewrap and guests are measured where they are: lab/up docker podman gvisor vm; eval "$(lab/env)".
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ from typing import TypeVar
 
 from bench.convention import Row, Sample, interleaved
 from bench.host.baseline import TRUE, capture
+from excise.errors import Phase
 from excise.substrates.base import Closes, Substrate
 from excise.substrates.registry import availability, open_substrate
+from excise.substrates.vm.guests import Guests
 from excise.types import Action, Handle, Spec
 
 T = TypeVar("T")
@@ -29,6 +31,8 @@ OWN_EXEC = {"docker": (100, 40), "podman": (250, 100), "gvisor": (300, 100)}
 THROUGH_AGENT = {"docker": (1.5, 1.3), "podman": (1.5, 1.3), "gvisor": (60, 20)}
 """Below gVisor starting a process is what costs, whoever asks for it."""
 BWRAP = (15, 6)
+GUESTS = {"vm": (1.5, 0.5), "vm-uml": (1.5, 0.5)}
+"""Milliseconds above the floor: what of an action is neither the command nor the way to the guest and back."""
 ACTIONS, CREATIONS, TRIAL = 120, 16, 50
 
 
@@ -42,6 +46,7 @@ def rows() -> Iterator[Row]:
             for engine in ENGINES:
                 if engine in bench.usable:
                     yield _created(bench, engine)
+            yield from _in_guests(bench)
             yield _own_time(bench)
         finally:
             bench.close()
@@ -54,7 +59,7 @@ class _Bench:
         self._loop = runner.get_loop()
         self.usable: dict[str, Substrate] = {}
         self.why: dict[str, str] = {}
-        for name in (*ENGINES, *(f"{engine}+agent" for engine in ENGINES), "bwrap"):
+        for name in (*ENGINES, *(f"{engine}+agent" for engine in ENGINES), "bwrap", *GUESTS):
             found = self.do(availability(name))
             self.why[name] = str(found)
             if found.usable:
@@ -74,6 +79,20 @@ class _Bench:
         if not seen.ok:
             sys.exit(f"{name}: {seen.text}")
 
+    def ping(self, name: str, box: Handle) -> None:
+        guests = self.usable[name]
+        assert isinstance(guests, Guests)
+        resident = self.do(guests.resident(box, Phase.RUN))
+        self.do(resident.agent.ping())
+
+    def without_command(self, name: str, box: Handle) -> int:
+        start = time.perf_counter_ns()
+        seen = self.do(self.usable[name].run(box, ONE_TRUE))
+        took = time.perf_counter_ns() - start
+        if seen.inside_ns is None:
+            sys.exit(f"{name}: {seen.text}")
+        return took - seen.inside_ns
+
     def destroy(self, name: str, box: Handle) -> None:
         self.do(self.usable[name].destroy(box))
 
@@ -84,7 +103,7 @@ class _Bench:
 
 
 def _actions(bench: _Bench) -> Iterator[Row]:
-    boxes = {name: bench.create(name) for name in bench.usable}
+    boxes = {name: bench.create(name) for name in bench.usable if name not in GUESTS}
     try:
         taken = interleaved(
             {
@@ -103,6 +122,26 @@ def _actions(bench: _Bench) -> Iterator[Row]:
             yield _over(f"action through {inside}", taken, inside, THROUGH_AGENT[engine])
     if "bwrap" in bench.usable:
         yield _over("action in a bubblewrap of its own", taken, "bwrap", BWRAP)
+
+
+def _in_guests(bench: _Bench) -> Iterator[Row]:
+    """The floor is the same line with nothing to do at its other end: a ping of the agent, through all of virtio."""
+    for name, bounds in GUESTS.items():
+        if name in bench.usable:
+            box = bench.create(name)
+            try:
+                taken = interleaved(
+                    {
+                        "floor": lambda name=name, box=box: bench.ping(name, box),  # type: ignore[misc]
+                        "way": lambda name=name, box=box: bench.without_command(name, box),  # type: ignore[misc]
+                    },
+                    rounds=ACTIONS,
+                )
+            finally:
+                bench.destroy(name, box)
+            above_ms = (taken["way"].p50_us - taken["floor"].p50_us) / 1000
+            text = f"action in {name} without the command, in ms above the floor"
+            yield _made(text, above_ms, "a ping of the agent", bounds, taken["way"])
 
 
 def _acting(bench: _Bench, name: str, box: Handle) -> Callable[[], object]:

@@ -59,6 +59,8 @@ TABLE: dict[str, Row] = {
     "podman+agent": Row(_CONTAINER, {"engine": "podman", **_INSIDE}, extra="docker"),
     "gvisor": Row(_CONTAINER, {"engine": "docker", **_GVISOR}, extra="docker"),
     "gvisor+agent": Row(_CONTAINER, {"engine": "docker", **_GVISOR, **_INSIDE}, extra="docker"),
+    "vm": Row("excise.substrates.vm", {"machine": "qemu"}),
+    "vm+fork": Row("excise.substrates.vm", {"machine": "qemu", "start": "fork"}),
     "vm-uml": Row("excise.substrates.vm", {"machine": "uml"}),
     "kubernetes": Row(_KUBERNETES, extra="kubernetes"),
     "kubernetes+agent": Row(_KUBERNETES, _INSIDE, extra="kubernetes"),

@@ -99,3 +99,8 @@ def service(
     request.cls.service = Service(request.cls.served(folder), folder)
     yield
     request.cls.service.close()
+
+
+@pytest.fixture(scope="session")
+def vm() -> None:
+    need("vm")

@@ -93,7 +93,7 @@ def test_an_image_that_is_not_there_is_bad_input(laboratory: Laboratory) -> None
 
 
 CONTAINERS = ("docker", "docker+agent", "podman", "podman+agent", "gvisor", "gvisor+agent")
-NAMES = (*CONTAINERS, "bwrap", "vm-uml")
+NAMES = (*CONTAINERS, "bwrap", "vm", "vm-uml")
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -10,8 +10,14 @@ from dataclasses import dataclass, fields
 from excise.errors import InputError
 from excise.types import GIB, MIB, Egress, Spec
 
-NAMES = {"uml": "vm-uml"}
+NAMES = {"qemu": "vm", "uml": "vm-uml"}
 """What a machine is called in errors and tables."""
+
+_CHOICES = {
+    "machine": tuple(NAMES),
+    "accel": ("auto", "kvm", "tcg"),
+    "start": ("boot", "fork"),
+}
 
 LEAST_MEMORY_BYTES = 64 * MIB
 UNLIMITED_MEMORY_BYTES = 4 * GIB
@@ -23,22 +29,28 @@ UNLIMITED_DISK_BYTES = 64 * GIB
 class Options:
     """What may be chosen about a guest, apart from its spec."""
 
-    machine: str = "uml"
+    machine: str = "qemu"
     parts: str | None = None
+    accel: str = "auto"
+    start: str = "boot"
     boot_s: float = 60.0
     """How long a guest may take to boot before it counts as broken."""
 
     @property
     def name(self) -> str:
-        return NAMES[self.machine]
+        return f"{NAMES[self.machine]}+fork" if self.start == "fork" else NAMES[self.machine]
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> Options:
         known = tuple(each.name for each in fields(cls))
         if unknown := sorted(set(given) - set(known)):
             raise InputError(f"vm has no option {', '.join(unknown)}; it has: {', '.join(known)}")
-        if (machine := given.get("machine", "uml")) not in NAMES:
-            raise InputError(f"vm: machine={machine} is not one of {', '.join(NAMES)}")
+        for option, allowed in _CHOICES.items():
+            if given.get(option, allowed[0]) not in allowed:
+                raise InputError(f"vm: {option}={given[option]} is not one of {', '.join(allowed)}")
+        machine = given.get("machine", "qemu")
+        if machine == "uml" and set(given) & {"accel", "start"}:
+            raise InputError("vm-uml has no option accel and no option start: those are QEMU's")
         boot = given.get("boot_s", "60")
         try:
             boot_s = float(boot)
@@ -46,7 +58,13 @@ class Options:
             boot_s = math.nan
         if not 0 < boot_s < math.inf:
             raise InputError(f"vm: boot_s={boot} is not a number of seconds")
-        return cls(machine=machine, parts=given.get("parts"), boot_s=boot_s)
+        return cls(
+            machine=machine,
+            parts=given.get("parts"),
+            accel=given.get("accel", "auto"),
+            start=given.get("start", "boot"),
+            boot_s=boot_s,
+        )
 
 
 @dataclass(frozen=True, slots=True)

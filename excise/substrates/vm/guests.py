@@ -13,7 +13,6 @@ from excise.agent.async_connection import AsyncConnection
 from excise.errors import (
     NO_ROOM,
     DeadlineExceeded,
-    InputError,
     LifecycleError,
     Phase,
     SandboxGone,
@@ -22,11 +21,11 @@ from excise.errors import (
 from excise.substrates.inside.habits import Habits
 from excise.substrates.inside.inside import Inside
 from excise.substrates.inside.surroundings import habits_of
-from excise.substrates.local.directory import new_handle
 from excise.substrates.vm.config import Options, Shape, shape_of
 from excise.substrates.vm.disks import Disks
 from excise.substrates.vm.machine import BootFailed, Machine
 from excise.substrates.vm.places import Places
+from excise.substrates.vm.qemu_line import NAMES
 from excise.types import Handle, Isolation, Observation, Spec
 
 KILLED = 137
@@ -52,6 +51,7 @@ class Guest:
     place: Path
     machine: Machine
     resident: Resident | None = None
+    has_repo: bool = False
     ooms: int = 0
     booting: asyncio.Lock = field(default_factory=asyncio.Lock)
     loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
@@ -70,8 +70,8 @@ class Guests(Inside):
         self._guests: dict[Handle, Guest] = {}
 
     @abstractmethod
-    async def _start(self, place: Path, shape: Shape, disk: Path) -> Machine:
-        """A machine that boots from a copy of `disk`."""
+    async def _start(self, place: Path, spec: Spec, shape: Shape) -> Machine:
+        """A machine in that place, with a disk of its own of the spec's image."""
 
     def _check(self, spec: Spec) -> Shape:
         """The hardware for this spec; InputError where this machine cannot have it."""
@@ -79,12 +79,11 @@ class Guests(Inside):
 
     async def create(self, spec: Spec) -> Handle:
         shape = self._check(spec)
-        disk = await self._disks.of(spec.image, shape.disk_bytes)
-        box = new_handle(self.name)
+        box = self._places.new()
         try:
             place = self._places.make(box)
             try:
-                machine = await self._start(place, shape, disk)
+                machine = await self._start(place, spec, shape)
             except BaseException:
                 await self._places.remove(place)
                 raise
@@ -112,10 +111,10 @@ class Guests(Inside):
             await self._end(guest)
             try:
                 guest.place = self._places.make(box)
-                disk = await self._disks.of(guest.spec.image, guest.shape.disk_bytes)
-                guest.machine = await self._start(guest.place, guest.shape, disk)
+                guest.machine = await self._start(guest.place, guest.spec, guest.shape)
             except OSError as error:
                 raise self._broken(f"cannot start a machine: {error}", Phase.RESET) from error
+            guest.has_repo = False
             guest.ooms = 0
             guest.resident = await self._boot(box, guest, Phase.RESET)
 
@@ -169,6 +168,11 @@ class Guests(Inside):
         before, guest.ooms = guest.ooms, await _ooms(guest.resident.agent)
         return guest.ooms > before
 
+    async def _stopped(self, place: Path, machine: Machine) -> None:
+        """Return when the machine in that place has ended, and nothing of it is left but the place."""
+        del place
+        await machine.end()
+
     async def _boot(self, box: Handle, guest: Guest, phase: Phase) -> Resident:
         limit_s = self._options.boot_s
         try:
@@ -189,7 +193,9 @@ class Guests(Inside):
         spec = guest.spec
         await thaw(agent)
         habits = await habits_of(agent, env=spec.env, user=spec.user)
-        if spec.repo is not None:
+        if guest.shape.network:
+            await agent.write("/etc/resolv.conf", f"nameserver {NAMES}\n".encode())
+        if spec.repo is not None and not guest.has_repo:
             target = f"{habits.workspace}/{spec.repo.path}"
             await agent.upload(Path(spec.repo.source), target)
         return Resident(agent, habits)
@@ -198,7 +204,7 @@ class Guests(Inside):
         if guest.resident is not None:
             guest.resident.agent.abort()
             guest.resident = None
-        await guest.machine.end()
+        await self._stopped(guest.place, guest.machine)
         await self._places.remove(guest.place)
 
     def _guest(self, box: Handle, phase: Phase) -> Guest:
@@ -227,13 +233,3 @@ async def thaw(agent: AsyncConnection) -> None:
 async def _ooms(agent: AsyncConnection) -> int:
     rows = (await agent.read(_VMSTAT)).decode().splitlines()
     return next((int(row.split()[1]) for row in rows if row.startswith("oom_kill ")), 0)
-
-
-def processors_of(shape: Shape) -> list[int]:
-    """Those that a guest may run on: the asked for, which need not be the harness's own, else ours."""
-    if shape.cpuset is None:
-        return sorted(os.sched_getaffinity(0))
-    usable = sorted(set(shape.cpuset) & set(range(os.cpu_count() or 1)))
-    if not usable:
-        raise InputError(f"limits.cpuset names none of this host's processors: {shape.cpuset}")
-    return usable

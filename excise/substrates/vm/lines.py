@@ -17,21 +17,29 @@ _LOOPS_PER_JIFFY = 25_563_136
 """What user-mode Linux would find out about itself by counting for a while. Nothing in a guest spins by it."""
 
 
-def walled(words: Sequence[str], *, processors: Sequence[int], root: bool) -> list[str]:
+def walled(
+    words: Sequence[str],
+    *,
+    processors: Sequence[int],
+    root: bool,
+    own_network: bool = True,
+    group: int = NOBODY,
+) -> list[str]:
     """A machine with as little of its user as can be: chosen processors, no capabilities, nobody's user id.
 
     In a name space of processes it is the first one: whatever it has started ends with it. It ends with its parent.
     """
     chosen = ["taskset", "--cpu-list", ",".join(map(str, processors))]
     if root:
-        chosen += ["unshare", "--net", "--ipc", "--mount", "--pid", "--fork"]
+        chosen += ["unshare", "--ipc", "--mount", "--pid", "--fork", "--kill-child=KILL"]
+        chosen += ["--net"] if own_network else []
     chosen += ["setpriv", "--no-new-privs", "--inh-caps=-all"]
     if root:
         chosen += [
             "--bounding-set=-all",
             "--clear-groups",
             f"--reuid={NOBODY}",
-            f"--regid={NOBODY}",
+            f"--regid={group}",
         ]
         chosen += ["--pdeathsig=KILL"]
     return [*chosen, *words]
@@ -45,7 +53,7 @@ def uml_line(kernel: str, shape: Shape, *, initrd: int, disk: int, port: int) ->
     return [
         kernel,
         f"mem={shape.memory_mib}M",
-        f"initrd={_descriptor(initrd)}",
+        f"initrd={descriptor(initrd)}",
         "rdinit=/init",
         "quiet",
         "panic=-1",
@@ -57,7 +65,7 @@ def uml_line(kernel: str, shape: Shape, *, initrd: int, disk: int, port: int) ->
         "con=null",
         "con0=null,fd:2",
         "console=tty0",
-        f"ubd0=cow,{_descriptor(disk)}",
+        f"ubd0=cow,{descriptor(disk)}",
         f"initcall_blacklist={','.join(_SELF_TESTS)}",
         f"lpj={_LOOPS_PER_JIFFY}",
         *guest_words(shape, port="/dev/ttyS0", root="/dev/ubda"),
@@ -70,5 +78,5 @@ def guest_words(shape: Shape, *, port: str, root: str) -> list[str]:
     return words if shape.pids is None else [*words, f"excise_tasks={shape.pids}"]
 
 
-def _descriptor(number: int) -> str:
+def descriptor(number: int) -> str:
     return f"/proc/self/fd/{number}"

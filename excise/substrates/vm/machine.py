@@ -18,6 +18,8 @@ READY = b"excise-guest 1\n"
 
 Connect = Callable[[socket.socket], Awaitable[AsyncConnection]]
 
+_WALL = "unshare:"
+"""Says something about signals when what it waited for was killed."""
 _TAIL_BYTES = 4096
 _CHUNK_BYTES = 65536
 
@@ -65,51 +67,69 @@ class Machine:
     """A process group of its own. Whoever starts one ends it; if he is killed, the agent ends the guest."""
 
     def __init__(
-        self, process: subprocess.Popen[bytes], line: socket.socket, console: int, connect: Connect
+        self,
+        process: subprocess.Popen[bytes],
+        line: socket.socket,
+        console: Console,
+        connect: Connect,
     ) -> None:
+        self.monitor: socket.socket | None = None
         self._process = process
-        self._connect = connect
         self._line: socket.socket | None = line
-        self._console = Console(console)
+        self._console = console
+        self._connect = connect
+        self._booted = False
 
     @classmethod
     def start(
         cls,
-        words: Callable[[int], Sequence[str]],
+        words: Callable[..., Sequence[str]],
         place: Path,
         *,
-        files: Sequence[int] = (),
+        files: Sequence[int],
         env: Mapping[str, str],
-        connect: Connect = AsyncConnection.over,
+        connect: Connect,
+        monitored: bool = False,
+        booted: bool = False,
     ) -> Machine:
-        """`words` is told the descriptor of the guest's end of the line; `files` are open in the machine too."""
-        ours, theirs = socket.socketpair()
+        """`words` is told the machine's ends of the line and, if wanted, of a monitor; `files` are open in it too.
+
+        `booted`: the agent will not say that it is there, because it said so before it was copied.
+        """
+        pairs = [socket.socketpair() for _ in range(1 + monitored)]
+        ends = [theirs.fileno() for _, theirs in pairs]
         hear, say = os.pipe()
         try:
             process = subprocess.Popen(
-                words(theirs.fileno()),
+                words(*ends),
                 stdin=subprocess.DEVNULL,
                 stdout=say,
                 stderr=say,
                 cwd=place,
                 env=dict(env),
-                pass_fds=(theirs.fileno(), *files),
+                pass_fds=(*ends, *files),
                 start_new_session=True,
             )
         except BaseException:
-            ours.close()
+            for ours, _ in pairs:
+                ours.close()
             os.close(hear)
             raise
         finally:
-            theirs.close()
+            for _, theirs in pairs:
+                theirs.close()
             os.close(say)
-        ours.setblocking(False)
-        return cls(process, ours, hear, connect)
+        line, *monitor = (ours for ours, _ in pairs)
+        line.setblocking(False)
+        made = cls(process, line, Console(hear), connect)
+        made.monitor = monitor[0] if monitor else None
+        made._booted = booted
+        return made
 
     @property
     def complaint(self) -> str:
         """The last of what the console said, for people."""
-        lines = self._console.tail.splitlines()
+        lines = [line for line in self._console.tail.splitlines() if not line.startswith(_WALL)]
         ours = [line for line in lines if line.startswith("excise-guest:")]
         return "; ".join(ours or lines[-3:])
 
@@ -121,15 +141,8 @@ class Machine:
         """A connection to the agent, as soon as the guest has booted. Asked for once."""
         line = self._line
         assert line is not None
-        loop = asyncio.get_running_loop()
-        said = b""
-        while len(said) < len(READY):
-            more = await loop.sock_recv(line, len(READY) - len(said))
-            if not more:
-                raise BootFailed("the machine ended while it booted")
-            said += more
-        if said != READY:
-            raise BootFailed(f"the agent of this guest says {said!r}: another version?")
+        if not self._booted:
+            await _until_ready(line)
         self._line = None
         return await self._connect(line)
 
@@ -157,6 +170,18 @@ class Machine:
             loop.remove_reader(process)
             os.close(process)
         self._process.wait()
+
+
+async def _until_ready(line: socket.socket) -> None:
+    loop = asyncio.get_running_loop()
+    said = b""
+    while len(said) < len(READY):
+        more = await loop.sock_recv(line, len(READY) - len(said))
+        if not more:
+            raise BootFailed("the machine ended while it booted")
+        said += more
+    if said != READY:
+        raise BootFailed(f"the agent of this guest says {said!r}: another version?")
 
 
 def _settle(waiter: asyncio.Future[None]) -> None:

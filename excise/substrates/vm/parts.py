@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import lzma
 import os
 import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from excise.errors import InputError
@@ -39,6 +42,34 @@ def folder(options: Options) -> Path | None:
     return None if not said else Path(said).absolute()
 
 
+@dataclass(frozen=True, slots=True)
+class QemuParts:
+    """The program, and a kernel with a folder of modules."""
+
+    program: Path
+    kernel: Path
+    modules: Path
+
+
+def qemu_parts(options: Options) -> QemuParts:
+    """Raise Missing for the first that is not there."""
+    qemu = program("qemu-system-x86_64", "qemu-system-x86")
+    program("qemu-img", "qemu-utils")
+    place = folder(options)
+    if place is None:
+        raise Missing(f"no kernel for guests: {VARIABLE} names no folder with one", LAB)
+    for name in ("kernel", "modules"):
+        if not (place / name).exists():
+            raise Missing(f"there is no {name} in {place}", LAB)
+    return QemuParts(qemu, place / "kernel", place / "modules")
+
+
+def modules_in(folder: Path, wanted: Sequence[str]) -> list[tuple[str, bytes]]:
+    """Those that are there, in the order in which they are wanted; a kernel may have any of them built in."""
+    found = {path.name.partition(".")[0].replace("-", "_"): path for path in folder.rglob("*.ko*")}
+    return [(f"{name}.ko", _plain(found[name])) for name in wanted if name in found]
+
+
 def uml_kernel(options: Options) -> Path:
     """The kernel that is a program."""
     place = folder(options)
@@ -50,3 +81,12 @@ def uml_kernel(options: Options) -> Path:
         if found := shutil.which(name):
             return Path(found)
     raise Missing(f"no user-mode Linux: {VARIABLE} is not set and linux.uml not installed", LAB)
+
+
+def _plain(module: Path) -> bytes:
+    data = module.read_bytes()
+    if module.suffix == ".xz":
+        return lzma.decompress(data)
+    if module.suffix == ".ko":
+        return data
+    raise InputError(f"{module} is compressed in a way that is not known here: unpack it")

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from excise.errors import InputError
-from excise.substrates.local.directory import owner
+from excise.substrates.local.directory import new_handle, owner
 from excise.substrates.local.proctree import started
 from excise.substrates.vm.lines import NOBODY
 from excise.types import Handle
@@ -27,6 +27,9 @@ class Places:
     def __init__(self, name: str) -> None:
         self._name = name
         self.root = Path(tempfile.gettempdir()).absolute() / f"excise-{os.getuid()}" / name
+
+    def new(self) -> Handle:
+        return new_handle(self._name)
 
     def make(self, box: Handle) -> Path:
         """An empty folder that the machine's user may write to."""

@@ -13,12 +13,13 @@ from pathlib import Path
 from excise.agent.binary import agent_binary
 from excise.errors import InputError
 from excise.substrates.vm.config import Options, Shape
-from excise.substrates.vm.guests import Guests, processors_of
+from excise.substrates.vm.guests import Guests
 from excise.substrates.vm.initrd import initrd
 from excise.substrates.vm.lines import MEMORY, uml_line, walled
 from excise.substrates.vm.machine import Machine
 from excise.substrates.vm.paced import connect_paced
 from excise.substrates.vm.parts import SEARCH, uml_kernel
+from excise.substrates.vm.processors import processors_of
 from excise.types import Isolation, Spec
 
 _TURN = itertools.count()
@@ -69,7 +70,8 @@ class UserModeLinux(Guests):
             )
         return shape
 
-    async def _start(self, place: Path, shape: Shape, disk: Path) -> Machine:
+    async def _start(self, place: Path, spec: Spec, shape: Shape) -> Machine:
+        disk = await self._disks.of(spec.image, shape.disk_bytes)
         kernel, root = str(self._kernel), os.geteuid() == 0
         processor = _turn(processors_of(shape))
         initial = self._initial()
