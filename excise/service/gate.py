@@ -92,11 +92,13 @@ class Gates:
         quick: Mapping[tuple[str, Pattern], Quick],
         *,
         most: int = MOST_CONNECTIONS,
+        refused: Callable[[str], None] = lambda _: None,
     ) -> None:
+        """`refused` hears the kind of everything that gets no further than this."""
         self.inner = inner
         self.most = most
         self.open: set[Gate] = set()
-        self.turned_away = 0
+        self.refused = refused
         self._handlers = {f"way{number}": handle for number, handle in enumerate(quick.values())}
         forms = [f"{_form(*way)}(?P<way{number}>)" for number, way in enumerate(quick)]
         self._find = re.compile("|".join(forms) or "(?!)").fullmatch
@@ -165,8 +167,7 @@ class Gate(asyncio.Protocol):
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         if len(self._gates.open) >= self._gates.most:
-            self._gates.turned_away += 1
-            self._refuse(b"503 Service Unavailable", b"too many connections")
+            self._refuse(b"503 Service Unavailable", b"too many connections", "connections")
             return
         self._gates.open.add(self)
 
@@ -245,7 +246,7 @@ class Gate(asyncio.Protocol):
                 transport.abort()
         elif self._head is not None or self._buffer:
             if quiet_s > (HEAD_S if self._head is None else STALLED_S):
-                self._refuse(b"408 Request Timeout", b"the request did not come")
+                self._refuse(b"408 Request Timeout", b"the request did not come", "slow_client")
         elif quiet_s > IDLE_S:
             transport.close()
 
@@ -380,7 +381,8 @@ class Gate(asyncio.Protocol):
             )
         )
 
-    def _refuse(self, status: bytes, why: bytes) -> None:
+    def _refuse(self, status: bytes, why: bytes, kind: str = "bad_request") -> None:
+        self._gates.refused(kind)
         if self._transport is not None:
             self._transport.write(REFUSAL % (status, len(why) + 1, why))
         self._end()

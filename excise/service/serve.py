@@ -58,7 +58,8 @@ async def serving(
     loop = asyncio.get_running_loop()
     await runner.setup()
     assert runner.server is not None
-    gates = Gates(runner.server, hurried(desk, doors))
+    told = cloud.metrics.failed
+    gates = Gates(runner.server, hurried(desk, doors), refused=lambda kind: told(kind, None))
     behind = [asyncio.create_task(reap(cloud)), asyncio.create_task(gates.watch())]
     server = None
     try:

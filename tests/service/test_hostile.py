@@ -73,6 +73,8 @@ def test_malformed_and_ambiguous_requests_are_refused_and_the_connection_ends(se
             found = await told(served.url, data)
             assert found.startswith(b"HTTP/1.1 %d " % status), found[:200]
             assert found.count(b"HTTP/1.1") == 1
+            failures = served.cloud.metrics.failures
+            assert failures["bad_request", ""] == 1 or b"X-Request-Id" in found
 
     run(work())
 
@@ -152,6 +154,7 @@ def test_slow_and_idle_clients_are_let_go(serve, monkeypatch):
             assert await told(served.url, b"", patience_s=20) == b""
             body = b"POST /v1/sandboxes/x/run HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\nabc"
             assert b" 408 " in await told(served.url, body, patience_s=20)
+            assert served.cloud.metrics.failures["slow_client", ""] == 2
             body = b"POST /v1/sandboxes HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\nX-API-Key: %b\r\n\r\nabc"
             assert await told(served.url, body % served.token.encode(), patience_s=20) == b""
 
@@ -159,7 +162,8 @@ def test_slow_and_idle_clients_are_let_go(serve, monkeypatch):
 
 
 def test_more_connections_than_there_may_be_are_turned_away_at_once(serve, monkeypatch):
-    monkeypatch.setattr(gate.Gates.__init__, "__kwdefaults__", {"most": 5})
+    known = gate.Gates.__init__.__kwdefaults__
+    monkeypatch.setattr(gate.Gates.__init__, "__kwdefaults__", known | {"most": 5})
 
     async def work():
         async with serve("fake") as served:
@@ -167,6 +171,7 @@ def test_more_connections_than_there_may_be_are_turned_away_at_once(serve, monke
             kept = [await asyncio.open_connection(host, int(port)) for _ in range(5)]
             await asyncio.sleep(0.1)
             assert b" 503 " in await told(served.url, HEAD + b"\r\n")
+            assert served.cloud.metrics.failures["connections", ""] == 1
             for _, writer in kept:
                 writer.close()
                 await writer.wait_closed()
