@@ -24,7 +24,7 @@ def report(
     ] = None,
     into: Annotated[
         Path | None,
-        typer.Option(help="Also put the main table between the marks of this Markdown file."),
+        typer.Option(help="Also put its parts between the marks of this Markdown file."),
     ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print all values as one JSON object.")
@@ -71,9 +71,10 @@ def write(
             f"reports need {error.name}, which is not installed: pip install 'excise[study]'"
         ) from error
     summary = read_summary(directory)
+    out = out or directory / "report"
     if into is not None:
-        put_into(into, summary)
-    return write_report(summary, out or directory / "report", formats or FORMATS), summary
+        put_into(into, summary, out)
+    return write_report(summary, out, formats or FORMATS), summary
 
 
 def show(summary: Summary, made: tuple[Path, ...]) -> None:

@@ -67,6 +67,21 @@ def run(
     size: Annotated[
         str | None, typer.Option(help="vCPUs and GiB of a sandbox, such as 2x4. [default: 1x2]")
     ] = None,
+    warm_ups: Annotated[
+        int | None, typer.Option(min=0, help="Of every cell, at most. [default: the preset's]")
+    ] = None,
+    fewer: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="SUBSTRATE=N: one so slow that it takes part in the first N blocks only; repeatable."
+        ),
+    ] = None,
+    minutes: Annotated[
+        float | None,
+        typer.Option(
+            help="Cut the blocks to what fits, judged by how long the first one took. [default: all]"
+        ),
+    ] = None,
     stop_after: Annotated[
         int | None,
         typer.Option(
@@ -102,11 +117,15 @@ def run(
         blocks=blocks,
         size=size,
         caches=tuple(cache or ()),
+        warm_ups=warm_ups,
+        fewer=tuple(fewer or ()),
     )
     directory = out or _fresh()
     progress: Progress = Silent() if as_json else for_stream(sys.stderr)
     try:
-        found = asyncio.run(conduct(asked, directory, progress, stop_after=stop_after))
+        found = asyncio.run(
+            conduct(asked, directory, progress, stop_after=stop_after, minutes=minutes)
+        )
     except Stopped as why:
         typer.echo(f"excise: {why}", err=True)
         _stopped(directory)

@@ -45,6 +45,9 @@ class Asked:
     size: str | None = None
     """vCPUs and GiB of a sandbox, such as `2x4`; None: one and two."""
     caches: tuple[str, ...] = ()
+    warm_ups: int | None = None
+    fewer: tuple[str, ...] = ()
+    """`SUBSTRATE=N`: substrates so slow that they take part in the first N blocks only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +84,8 @@ async def decide(asked: Asked) -> Planned:
     how = plan.preset(asked.preset or "smoke")
     if asked.blocks is not None:
         how = replace(how, blocks=asked.blocks)
+    if asked.warm_ups is not None:
+        how = plan.warmed(how, asked.warm_ups)
     tasks = {load.task(t).id: t for t in asked.tasks or (plan.TASK,)}
     for shape in asked.loads:
         arrivals(shape, 0)
@@ -95,6 +100,7 @@ async def decide(asked: Asked) -> Planned:
     if not asked.loads or asked.preset is not None:
         named = tuple(tasks) if asked.tasks or not asked.workloads else (plan.TASK,)
         cells = plan.cells(chosen, how, tasks=named, workloads=asked.workloads, caches=caches)
+        cells = plan.fewer(cells, _fewer(asked.fewer, chosen), how.blocks)
     of_loads = plan.load_cells(chosen, asked.loads, asked.workloads or ("T0",))
     needed = {task_of(c.workload) for c in (*cells, *of_loads)}
     return Planned(
@@ -105,6 +111,20 @@ async def decide(asked: Asked) -> Planned:
         skipped,
         sized(asked.size),
     )
+
+
+def _fewer(said: Sequence[str], chosen: Sequence[plan.Chosen]) -> dict[str, int]:
+    """By label: in how many blocks at most."""
+    found = {}
+    labels = {c.label for c in chosen}
+    for each in said:
+        label, _, count = each.rpartition("=")
+        if not count.isdecimal() or not int(count):
+            raise InputError(f"--fewer takes SUBSTRATE=N, such as vm=5, not {each!r}")
+        if label not in labels:
+            raise InputError(f"--fewer {each}: {label or each!r} does not take part in this study")
+        found[label] = int(count)
+    return found
 
 
 def _caches(names: Sequence[str]) -> tuple[Cache, ...]:
@@ -146,7 +166,7 @@ def refuse_another(asked: Asked, planned: StudyRecord) -> None:
     begun: list[tuple[str, object, object]] = [
         ("preset", asked.preset, planned.preset),
         ("seed", asked.seed, planned.seed),
-        ("blocks", asked.blocks, planned.blocks),
+        ("blocks", asked.blocks if planned.minutes is None else None, planned.blocks),
         ("substrates", wanted if asked.substrates else None, labels),
         ("workloads", set(asked.workloads) or None, {c.workload for c in planned.cells}),
         (

@@ -24,19 +24,34 @@ def merge(studies: Sequence[Study]) -> Study:
     for study in studies:
         trials += [replace(t, session=t.session + sessions) for t in study.trials]
         sessions += max([study.record.session, *(t.session for t in study.trials)])
-    cells = {c.name: c for s in studies for c in s.record.cells}
+    cells = _counted(studies)
     record = replace(
         first,
         id="+".join(s.record.id for s in studies),
         started=min(s.record.started for s in studies),
         session=sessions,
         blocks=max(s.record.blocks for s in studies),
-        cells=tuple(cells.values()),
+        merged=True,
+        cells=cells,
         substrates={k: v for s in reversed(studies) for k, v in s.record.substrates.items()},
         skipped={k: v for s in studies for k, v in s.record.skipped.items()},
         doubts=_all_doubts(studies),
     )
     return Study(record, trials)
+
+
+def _counted(studies: Sequence[Study]) -> tuple[Cell, ...]:
+    """Every cell once, with the blocks and warm-ups that all of them have planned for it."""
+    found: dict[str, Cell] = {}
+    for record in (s.record for s in studies):
+        for cell in record.cells:
+            before = found.get(cell.name)
+            blocks = record.blocks if cell.blocks is None else min(cell.blocks, record.blocks)
+            warm_ups = record.warm_ups if cell.warm_ups is None else cell.warm_ups
+            if before is not None:
+                blocks, warm_ups = blocks + (before.blocks or 0), warm_ups + (before.warm_ups or 0)
+            found[cell.name] = replace(cell, blocks=blocks, warm_ups=warm_ups)
+    return tuple(found.values())
 
 
 def _refuse_the_same_twice(studies: Sequence[Study]) -> None:

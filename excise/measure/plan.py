@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+
+from msgspec import structs
 
 from excise.errors import InputError
 from excise.measure.record import Cache, Cell
@@ -126,6 +128,22 @@ def cells(
             if cache == "warm" or c.label != TWIN
         ]
     return tuple(made)
+
+
+def warmed(preset: Preset, warm_ups: int) -> Preset:
+    """The preset with so many warm-ups, and where it has fewer itself, with those."""
+    fewer = {name: (blocks, min(own, warm_ups)) for name, (blocks, own) in preset.fewer.items()}
+    return replace(preset, warm_ups=warm_ups, fewer=fewer)
+
+
+def fewer(cells: Sequence[Cell], most: Mapping[str, int], blocks: int) -> tuple[Cell, ...]:
+    """The cells of the substrates named take part in so many blocks at most, the first ones."""
+    return tuple(
+        structs.replace(c, blocks=min(most[c.label], blocks if c.blocks is None else c.blocks))
+        if c.label in most
+        else c
+        for c in cells
+    )
 
 
 def load_cells(

@@ -194,6 +194,10 @@ class StudyRecord(msgspec.Struct, frozen=True, kw_only=True):
     """By task id: the name or the path of the descriptor it was prepared from."""
     skipped: dict[str, str] = {}
     """Substrates that were meant to take part and could not, with the reason."""
+    minutes: float | None = None
+    """Set where `blocks` is what fitted into a time; None: it was fixed before."""
+    merged: bool = False
+    """Whether cells count the blocks of several studies together."""
     references: dict[str, str] = {}
     """By workload: the digest over all its golden observations."""
     doubts: tuple[Noted, ...] = ()

@@ -87,8 +87,7 @@ def summarise(record: StudyRecord, trials: Sequence[TrialRecord]) -> Summary:
         sessions=sessions,
         labels=labels,
         task=task,
-        planned=sessions
-        * sum(record.blocks if c.blocks is None else c.blocks for c in record.cells if not c.load),
+        planned=_planned(record, sessions),
         measured=len(counted),
         loads_planned=sum(len(arrivals(c.load, record.seed)) for c in record.cells if c.load),
         loads_measured=len(ordered) - len(plain),
@@ -114,6 +113,16 @@ def summarise(record: StudyRecord, trials: Sequence[TrialRecord]) -> Summary:
         readiness=readiness(ordered),
         orchestration=orchestration(ordered),
     )
+
+
+def _planned(record: StudyRecord, sessions: int) -> int:
+    """The trials that a study has when it is complete; a merged one counts those of its parts."""
+    blocks = (
+        record.blocks if c.blocks is None else c.blocks for c in record.cells if c.load is None
+    )
+    if record.merged:
+        return sum(blocks)
+    return sessions * sum(min(each, record.blocks) for each in blocks)
 
 
 def _cell_of(trial: TrialRecord) -> Cell:

@@ -20,8 +20,8 @@ FIRST = ("main", "loads")
 """What stands at the top of the page; the other tables come after the figures."""
 
 
-def tables(summary: Summary) -> tuple[Table, ...]:
-    """Every table that this study has rows for, the main one first."""
+def tables(summary: Summary, *, empty: bool = False) -> tuple[Table, ...]:
+    """Every table that this study has rows for, the main one first; with `empty` the others, too."""
     makers: tuple[Callable[[Summary], Table], ...] = (
         main,
         isolation,
@@ -42,7 +42,7 @@ def tables(summary: Summary) -> tuple[Table, ...]:
         readiness,
         orchestration.table,
     )
-    return tuple(t for t in (maker(summary) for maker in makers) if t.rows)
+    return tuple(t for t in (maker(summary) for maker in makers) if empty or t.rows)
 
 
 def main(summary: Summary) -> Table:

@@ -31,7 +31,7 @@ def markdown(
         *(table_markdown(t) for t in tables if t.name in FIRST),
         _section("Doubts", [f"- {escaped(d.text)}. *{escaped(d.advice)}*" for d in summary.doubts]),
         *(_figure(d) for d in drawings),
-        _claims(summary),
+        f"## The paper's claims\n\n{claims(summary)}",
         _section(
             "Advice",
             [f"- {escaped(a.text)} ({units.share(a.sure)} of resamples)" for a in summary.advice],
@@ -59,19 +59,19 @@ def _figure(drawing: Drawing | NotDrawn) -> str:
     return f"## {drawing.title}\n\n![{drawing.title}](figures/{drawing.name}.svg)\n\n{escaped(drawing.caption)}"
 
 
-def _claims(summary: Summary) -> str:
+def claims(summary: Summary) -> str:
+    """The paper's claims, each with its verdict here."""
     lines = ["| what the paper says | section | verdict | rests on |", "|---|---|---|---|"]
     lines += [
         f"| {escaped(c.words)} | {c.section} | {c.verdict} | {escaped(words.evidence(c))} |"
         for c in summary.claims
     ]
-    return "## The paper's claims\n\n" + "\n".join(lines)
+    return "\n".join(lines)
 
 
-def table_markdown(table: Table) -> str:
+def table_markdown(table: Table, *, title: bool = True) -> str:
     rows = [
-        f"## {table.title}",
-        "",
+        *([f"## {table.title}", ""] if title else []),
         f"| {' | '.join(escaped(c) for c in table.columns)} |",
         f"|{'---|' * len(table.columns)}",
         *(f"| {' | '.join(_one_line(c) for c in row)} |" for row in table.rows),

@@ -34,6 +34,7 @@ def claims(
     """Every claim of the paper with its verdict here; what the A/A gate lets pass as noise confirms none."""
     plain = [c for c in cells if not c.variant and c.task in (task, None) and c.ok]
     figures = _figures(plain, rows)
+    stands = _standing(plain)
     needed = {c.id: c.needs for c in CLAIMS}
     return tuple(
         Claimed(
@@ -41,7 +42,7 @@ def claims(
             words=f.words,
             section=f.section,
             verdict=str(f.verdict),
-            figures=_rests_on(f, needed[f.id], figures),
+            figures=_rests_on(f, needed[f.id], figures, stands),
             unit=f.unit,
             missing=tuple(" ".join(key) for key in f.missing),
         )
@@ -50,11 +51,25 @@ def claims(
 
 
 def _rests_on(
-    finding: Finding, needs: Sequence[Key], figures: Mapping[Key, Interval]
+    finding: Finding,
+    needs: Sequence[Key],
+    figures: Mapping[Key, Interval],
+    stands: Mapping[str, str],
 ) -> tuple[tuple[str, Interval], ...]:
     if finding.figure is None:
         return ()
-    return tuple((" ".join(key[1:]), figures[key]) for key in needs) or (("", finding.figure),)
+    return tuple(
+        (" ".join(stands.get(word, word) for word in key[1:]), figures[key]) for key in needs
+    ) or (("", finding.figure),)
+
+
+def _standing(cells: Sequence[CellValues]) -> dict[str, str]:
+    """By archetype its name with what stands for it here: a service on this machine is no cloud, and says so."""
+    first: dict[str, str] = {}
+    for c in cells:
+        if c.substrate in ARCHETYPES:
+            first.setdefault(ARCHETYPES[c.substrate], c.label)
+    return {archetype: f"{archetype} ({label})" for archetype, label in first.items()}
 
 
 def _figures(cells: Sequence[CellValues], rows: Rows) -> dict[Key, Interval]:

@@ -33,6 +33,7 @@ ARCHETYPES = {
     "podman": "container",
     "kubernetes": "kubernetes",
     "vm": "vm",
+    "vm-cloud": "vm",
     "e2b": "hosted",
     "daytona": "hosted",
     "modal": "hosted",

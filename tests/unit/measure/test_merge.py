@@ -4,11 +4,13 @@ import pytest
 from msgspec.structs import replace
 
 from excise.errors import InputError
+from excise.measure.conduct import planned_trials
 from excise.measure.diff import diff
 from excise.measure.export import action_rows, trial_rows
 from excise.measure.merge import merge
 from excise.measure.store import Study, read_study, write_study
 from excise.measure.synthetic import SUBSTRATES, synthetic
+from excise.report.summary import summarise
 from excise.substrates.fake import Latencies
 
 
@@ -171,3 +173,13 @@ def test_a_study_with_failures_exports_too(tmp_path):
     assert {r["outcome"] for r in rows} == {"substrate_error"}
     assert {r["total_ns"] for r in rows} == {None}
     assert {r["error_phase"] for r in rows} == {"create"}
+
+
+def test_a_merged_study_counts_what_its_parts_have_planned(one, other):
+    """Also where they have different workloads and numbers of blocks: it is complete if they are."""
+    parts = [summarise(s.record, s.trials) for s in (one, other)]
+    merged = merge([one, other])
+    whole = summarise(merged.record, merged.trials)
+    assert whole.planned == sum(p.planned for p in parts)
+    assert whole.finished == all(p.finished for p in parts)
+    assert planned_trials(merged.record) == sum(planned_trials(s.record) for s in (one, other))

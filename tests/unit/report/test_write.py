@@ -127,3 +127,49 @@ def test_a_study_without_trials_fills_no_document(build, tmp_path, capsys) -> No
     assert main(["study", "report", str(tmp_path / "study"), "--into", str(readme)]) == 2
     assert "run it first" in capsys.readouterr().err
     assert readme.read_text() == README
+
+
+def test_every_part_of_a_report_goes_where_a_document_has_marks_for_it(directory, tmp_path) -> None:
+    page = tmp_path / "page.md"
+    names = ("", ":claims", ":work", ":components", ":T2", ":doubts", ":figures", ":loads")
+    page.write_text("".join(f"<!-- measured{n} -->\n<!-- /measured{n} -->\n\n" for n in names))
+    words = [
+        "study",
+        "report",
+        str(directory),
+        "--out",
+        str(tmp_path / "page"),
+        "--into",
+        str(page),
+    ]
+    assert main([*words, "--format", "figures"]) == 0
+    made = {
+        name: page.read_text()
+        .partition(f"<!-- measured{name} -->\n")[2]
+        .partition(f"\n<!-- /measured{name} -->")[0]
+        for name in names
+    }
+    assert "confirmed" in made[":claims"]
+    assert "| T0 | 1 |" in made[":work"]
+    assert "| docker n=3 |" in made[":components"]
+    assert made[":T2"] == made[":loads"] == "This study has nothing to say of that."
+    assert "![" in made[":figures"]
+    for drawn in made[":figures"].split("](")[1:]:
+        assert (tmp_path / drawn.partition(")")[0]).is_file()
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("<!-- measured:nothing -->\n<!-- /measured:nothing -->", "a report has"),
+        ("<!-- measured:claims -->\n<!-- /measured:doubts -->", "no place"),
+        ("<!-- measured:claims -->\n<!-- measured:doubts -->", "no place"),
+        ("<!-- measured:claims -->", "no place"),
+    ],
+)
+def test_marks_that_make_no_sense_are_refused(directory, tmp_path, capsys, text, says) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(text)
+    assert main(["study", "report", str(directory), "--into", str(page)]) == 2
+    assert says in capsys.readouterr().err
+    assert page.read_text() == text
