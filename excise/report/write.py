@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -55,8 +56,13 @@ def write_report(
     contents["summary.json"] = summary_json(summary)
     for of in inputs(summary):
         document = msgspec.json.format(msgspec.json.encode(of), indent=1) + b"\n"
-        contents[f"adviser/{of.label.replace('/', '_')}.json"] = document
+        contents[f"adviser/{file_name(of.label)}.json"] = document
     return _put(out, contents)
+
+
+def file_name(label: str) -> str:
+    """A substrate's label as a name that every file system takes."""
+    return re.sub(r"[^A-Za-z0-9.+-]+", "_", label)
 
 
 def _put(out: Path, contents: Mapping[str, bytes]) -> tuple[Path, ...]:

@@ -41,6 +41,18 @@ SUBSTRATES = {
     "podman": Ink("#a8487f", "#d88ab8", "P"),
     "jail": Ink("#14202e", "#f4f6f8", "*"),
     "gvisor": Ink("#857000", "#d6bf4c", "X"),
+    "jail+pool": Ink("#3b4a63", "#b9c7dd", "*"),
+    "docker+agent": Ink("#3d8fc4", "#86c5f0", "s"),
+    "podman+agent": Ink("#c070a0", "#e8b4d2", "P"),
+    "gvisor+agent": Ink("#a89030", "#e6d685", "X"),
+    "kubernetes+agent": Ink("#e0a040", "#f6c878", "D"),
+    "bwrap": Ink("#6b4f8a", "#b79bd6", "h"),
+    "vm-uml": Ink("#d0703c", "#f5a277", "v"),
+    "vm-cloud": Ink("#8a3208", "#d9693a", "v"),
+    "service": Ink("#0f6b78", "#4cc3d4", ">"),
+    "e2b": Ink("#00795a", "#2fbf93", "^"),
+    "daytona": Ink("#4f8f1f", "#93cf5c", "d"),
+    "modal": Ink("#7aa800", "#b8e04a", "p"),
 }
 SPARE = (
     Ink("#4c4a9e", "#9a98e8", "<"),
