@@ -1,7 +1,7 @@
 """Every version of the SDKs that the doors promise to serve, each in an environment of its own, against a real service.
 
-`make sdk-matrix`, or `python scripts/sdk_matrix.py daytona [--write]`. With `--write` the tables of the documentation
-are written anew. Environments are kept in the cache folder; `latest` is looked up every time.
+`make sdk-matrix`, or `python scripts/sdk_matrix.py [e2b] [e2b-js] [daytona]`: prints what works, records it beside the
+tests, and writes the documentation's tables anew. Environments are kept in the cache; `latest` is looked up every time.
 """
 
 from __future__ import annotations
@@ -10,11 +10,10 @@ import argparse
 import asyncio
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from importlib import util
@@ -24,101 +23,139 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 TESTS = ROOT / "tests" / "service"
-UV = str(ROOT / ".tools" / "bin" / "uv")
 LONGEST_S = 570.0
+LATEST = "latest"
 Found = dict[str, Any]
+
+
+def _module(path: Path) -> ModuleType:
+    spec = util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+installed, tables = _module(TESTS / "installed.py"), _module(TESTS / "sdk_tables.py")
 
 
 @dataclass(frozen=True)
 class Part:
-    """One SDK: its package, its versions, what is run with each, and how it is told where the service is."""
+    """One SDK: its versions, the words that run its exercises in one of them, and how it is told where the service is."""
 
-    package: str
     versions: tuple[str, ...]
-    program: Path
+    words: Callable[[str], Sequence[str]]
     kinds: tuple[str, ...]
     environment: Callable[[str, str], dict[str, str]]
-    page: Path
+    merged: Callable[[list[Found]], Found]
 
 
-def daytona_environment(url: str, token: str) -> dict[str, str]:
+def _python(package: str, program: str) -> Callable[[str], Sequence[str]]:
+    def words(version: str) -> Sequence[str]:
+        wanted = package if version == LATEST else f"{package}=={version}"
+        name = f"{package}-{version}"
+        programs = installed.python_environment(name, wanted, anew=version == LATEST)
+        return (str(programs / "python"), "-W", "ignore", str(TESTS / program))
+
+    return words
+
+
+def _node(version: str) -> Sequence[str]:
+    folder = installed.node_folder(f"e2b-js-{version}", f"e2b@{version}", anew=version == LATEST)
+    return ("node", str(TESTS / "e2b_exercises.mjs"), str(folder))
+
+
+def _daytona(url: str, token: str) -> dict[str, str]:
     return {"DAYTONA_API_URL": f"{url}/api", "DAYTONA_API_KEY": token}
 
 
+def _e2b(url: str, token: str) -> dict[str, str]:
+    return {"E2B_API_URL": url, "E2B_SANDBOX_URL": url, "E2B_API_KEY": token}
+
+
+def _of_daytona(found: list[Found]) -> Found:
+    """A method works if it does in every kind that has it."""
+    first, failed = found[0], {}
+    for each in found:
+        for failures in each["failed"].values():
+            failed |= {k: why for k, why in failures.items() if not why.startswith("absent")}
+    return {key: first[key] for key in ("version", "works", "refused", "offers")} | {"said": failed}
+
+
+def _of_e2b(found: list[Found]) -> Found:
+    said = {
+        name: why
+        for each in found
+        for name, why in each["found"].items()
+        if tables.outcome(why) == "failed"
+    }
+    outcomes = tables.together([each["found"] for each in found])
+    return {"version": found[0]["version"], "found": outcomes, "said": said}
+
+
 PARTS = {
-    "daytona": Part(
-        "daytona",
-        ("0.155.0", "0.170.0", "0.190.1", "0.210.0", "latest"),
-        TESTS / "daytona_exercises",
+    "e2b": Part(
+        ("2.10.2", "2.15.3", "2.20.3", "2.25.1", "2.30.0", "2.42.0", "2.50.0", "2.57.0", LATEST),
+        _python("e2b", "e2b_exercises"),
         ("blocking", "async"),
-        daytona_environment,
-        ROOT / "docs" / "daytona.md",
-    )
+        _e2b,
+        _of_e2b,
+    ),
+    "e2b-js": Part(("2.10.4", "2.20.1", "2.30.5", "2.39.0", LATEST), _node, ("",), _e2b, _of_e2b),
+    "daytona": Part(
+        ("0.155.0", "0.170.0", "0.190.1", "0.210.0", LATEST),
+        _python("daytona", "daytona_exercises"),
+        ("blocking", "async"),
+        _daytona,
+        _of_daytona,
+    ),
 }
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("parts", nargs="*", choices=[*PARTS, []], default=list(PARTS))
-    parser.add_argument("--write", action="store_true", help="write the documentation's tables")
     asked = parser.parse_args()
     failed = 0
     for name in asked.parts or list(PARTS):
-        part = PARTS[name]
-        results = [asyncio.run(tried(part, version)) for version in part.versions]
-        failed += sum(told(found) for found in results)
-        if asked.write and not failed:
-            write(part, results)
+        part, results = PARTS[name], []
+        for version in part.versions:
+            found = part.merged(asyncio.run(tried(part, version)))
+            failed += told(name, found.pop("said"), found)
+            results.append(found)
+        tables.record(name, results)
+    print(tables.matrix({name: tables.recorded(name) for name in ("e2b", "e2b-js")}))
+    for page, text in tables.pages().items():
+        path = ROOT / "docs" / page
+        path.write_text(tables.written(path.read_text(encoding="utf-8"), text), "utf-8")
     return 1 if failed else 0
 
 
-def told(found: Found) -> int:
+def told(name: str, said: dict[str, str], found: Found) -> int:
     """Print one version's outcome; how many exercises failed."""
-    failed = 0
-    for exercises in found["failed"].values():
-        for name, why in exercises.items():
-            absent = why.startswith("absent")
-            failed += not absent
-            print(f"  {name}: {why if absent else why[-2000:]}")
-    print(f"{found['version']}: {len(found['works'])} methods work, {failed} exercises failed")
-    return failed
+    for exercise, why in said.items():
+        print(f"  {exercise}: {why[-2000:]}")
+    outcomes = list(found.get("found", {}).values())
+    works = outcomes.count("works") if outcomes else len(found["works"])
+    absent = f", {outcomes.count('absent')} not in that SDK" if outcomes else ""
+    print(f"{name} {found['version']}: {works} work{absent}, {len(said)} failed", flush=True)
+    return len(said)
 
 
-async def tried(part: Part, version: str) -> Found:
-    """What every kind of one version found, put together: a method works if it does in every kind that has it."""
-    python = installed(part.package, version)
+async def tried(part: Part, version: str) -> list[Found]:
+    """What every kind of one version found."""
+    words = part.words(version)
     found: list[Found] = []
     for kind in part.kinds:
         async with service() as (url, token):
-            env = os.environ | part.environment(url, token)
-            words = (python, "-W", "ignore", str(part.program), kind)
             process = await asyncio.create_subprocess_exec(
-                *words, env=env, stdout=asyncio.subprocess.PIPE
-            )
+                *words, kind, env=os.environ | part.environment(url, token),
+                stdout=asyncio.subprocess.PIPE,
+            )  # fmt: skip
             out, _ = await asyncio.wait_for(process.communicate(), LONGEST_S)
             found.append(json.loads(out))
-    first = found[0]
-    for other in found[1:]:
-        for group, failures in other["failed"].items():
-            for name, why in failures.items():
-                if not why.startswith("absent"):
-                    first["failed"][group][name] = why
-    return first
-
-
-def installed(package: str, version: str) -> str:
-    """The interpreter of an environment that has that version."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    folder = cache / "excise" / "sdk" / f"{package}-{version}"
-    python = str(folder / "bin" / "python")
-    if not (folder / "complete").exists() or version == "latest":
-        wanted = package if version == "latest" else f"{package}=={version}"
-        make = [UV, "venv", "--quiet", "--clear", "--python", sys.executable, str(folder)]
-        subprocess.run(make, check=True)
-        add = [UV, "pip", "install", "--quiet", "--python", python, wanted]
-        subprocess.run(add, check=True, env=os.environ | {"UV_LINK_MODE": "copy"})
-        (folder / "complete").touch()
-    return python
+    return found
 
 
 @asynccontextmanager
@@ -140,24 +177,6 @@ async def service() -> AsyncIterator[tuple[str, str]]:
         key, token = new_key("matrix", time.time())
         async with serving(cloud, all_doors(), Ring([key])) as desk:
             yield desk.url, token
-
-
-def write(part: Part, results: list[Found]) -> None:
-    """The tables of the part's page."""
-    tables = _module(part.program / "tables.py")
-    text = "\n\n".join(
-        (tables.versions(results), tables.works(results[-1]), tables.refused(results[-1]))
-    )
-    part.page.write_text(tables.written(part.page.read_text(encoding="utf-8"), text), "utf-8")
-
-
-def _module(path: Path) -> ModuleType:
-    spec = util.spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 if __name__ == "__main__":

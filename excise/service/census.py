@@ -78,12 +78,14 @@ class Census:
             raise _gone(f"there is no sandbox {id_[:80]}")
         return sandbox
 
-    def by_token(self, id_: str, token: str) -> Sandbox:
-        """The sandbox of that id, if the token is its own."""
-        sandbox = self._all.get(id_)
-        if sandbox is None or not hmac.compare_digest(sandbox.token.encode(), token.encode()):
-            raise _gone(f"there is no sandbox {id_[:80]}")
-        return sandbox
+    def by_token(self, id_: str | None, token: str) -> Sandbox:
+        """The sandbox of that id, if the token is its own; without an id, the one whose token it is."""
+        found = self._all.values() if id_ is None else filter(None, (self._all.get(id_),))
+        shown = token.encode()
+        for sandbox in found:
+            if hmac.compare_digest(sandbox.token.encode(), shown):
+                return sandbox
+        raise _gone(f"there is no sandbox {(id_ or 'of that token')[:80]}")
 
     def page(
         self,

@@ -118,7 +118,7 @@ class Cloud(Making):
         """By id or name. SandboxGone for what is not there (any more), and equally for what is somebody else's."""
         return self.census.find(owner, id_)
 
-    def by_token(self, id_: str, token: str) -> Sandbox:
+    def by_token(self, id_: str | None, token: str) -> Sandbox:
         """By id and its own token, for protocols whose clients reach into a sandbox with that alone."""
         return self.census.by_token(id_, token)
 

@@ -84,11 +84,11 @@ def substrate_of(kind: str, folder: Path) -> Substrate:
 
 @pytest.fixture
 def serve(tmp_path: Path) -> Serve:
-    """`async with serve("jail+pool") as served:`, or "jail", "local", "fake", or a substrate of one's own."""
+    """`async with serve("jail+pool") as served:`, or "jail", "local", "fake", or a substrate of one's own; `more` is for `serving`."""
 
     @asynccontextmanager
     async def start(
-        kind: str | Substrate = "fake", policy: Policy | None = None
+        kind: str | Substrate = "fake", policy: Policy | None = None, **more: Any
     ) -> AsyncIterator[Served]:
         if isinstance(kind, str) and kind.startswith("jail"):
             await need_jail()
@@ -96,7 +96,7 @@ def serve(tmp_path: Path) -> Serve:
         cloud = Cloud(substrate, tmp_path / "state", policy=policy)
         alice, token = new_key("alice", time.time())
         bob, other = new_key("bob", time.time())
-        async with serving(cloud, doors(), Ring([alice, bob])) as desk:
+        async with serving(cloud, doors(), Ring([alice, bob]), **more) as desk:
             yield Served(desk, desk.url, cloud, token, other)
 
     return start

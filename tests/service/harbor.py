@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import json
 import os
 import shutil
@@ -18,7 +17,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from .installed import python_environment
+
 VERSION = "0.24.0"
 OLDEST_PYTHON = (3, 12)
 LONGEST_S = 240
@@ -52,32 +52,11 @@ def need_harbor() -> None:
 
 
 def harbor() -> Path:
-    """The folder of its commands; installed once for all test runs."""
+    """The folder of its commands."""
     python = newer_python()
     if python is None:
         raise LookupError(NO_PYTHON)
-    place = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "excise" / "harbor"
-    place.mkdir(parents=True, exist_ok=True)
-    with (place / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        made = place / VERSION
-        if not (made / "complete").exists():
-            shutil.rmtree(made, ignore_errors=True)
-            uv = str(ROOT / ".tools" / "bin" / "uv")
-            subprocess.run([uv, "venv", "--quiet", "--python", python, str(made)], check=True)
-            wanted = f"harbor[daytona,e2b]=={VERSION}"
-            words = [
-                uv,
-                "pip",
-                "install",
-                "--quiet",
-                "--python",
-                str(made / "bin" / "python"),
-                wanted,
-            ]
-            subprocess.run(words, check=True, env=os.environ | {"UV_LINK_MODE": "copy"})
-            (made / "complete").touch()
-    return made / "bin"
+    return python_environment(f"harbor-{VERSION}", f"harbor[daytona,e2b]=={VERSION}", python=python)
 
 
 def newer_python() -> str | None:

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from . import sdk_tables
+
 HERE = Path(__file__).parent
 GROUPS = (
     "sandboxes", "previews", "processes", "terminals", "files", "repositories", "interpreters",
@@ -53,3 +55,6 @@ def test_every_method_of_the_sdk_is_used_or_refused_with_a_reason(serve):
     left = set(found["offers"]) - set(found["works"]) - set(found["refused"])
     assert not left
     assert all(len(why) > 10 for why in found["refused"].values())
+    newest = sdk_tables.recorded("daytona")[-1]
+    told = [{key: each[key] for key in ("version", "works", "refused")} for each in (newest, found)]
+    assert told[0] == told[1], "make sdk-matrix"

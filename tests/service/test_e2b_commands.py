@@ -17,6 +17,8 @@ from e2b import (
     TimeoutException,
 )
 
+from excise.jail.substrate import Jail
+
 
 def test_a_command_tells_its_output_and_its_exit_code(e2b_client):
     def script(client):
@@ -132,6 +134,22 @@ def test_output_comes_while_the_command_runs(e2b_client):
         assert "".join(seen) == "ready\ngone\n"
 
     e2b_client(script)
+
+
+def test_a_command_that_is_slow_to_start_and_says_nothing_is_told_of_all_the_same(
+    e2b_client, jail, tmp_path
+):
+    class Slow(Jail):
+        async def stream(self, *args, **more):
+            await asyncio.sleep(0.05)
+            return await super().stream(*args, **more)
+
+    def script(client):
+        box = Sandbox.create(**client.alice)
+        handle = box.commands.run("sleep 300", background=True, request_timeout=10)
+        assert handle.kill() is True
+
+    e2b_client(script, Slow(leases=tmp_path / "leases"))
 
 
 def test_a_dropped_connection_leaves_the_command_alive(e2b_client):

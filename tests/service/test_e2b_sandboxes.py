@@ -234,6 +234,10 @@ def test_nobody_reaches_what_is_somebody_elses_by_any_route(e2b_client):
                 )
                 assert call(client, "POST", path, {}, bob, **headers)[0] == 502
                 assert call(client, "POST", path, {}, "e2b_" + "0" * 40, **headers)[0] == 401
+        assert (
+            call(client, "GET", "/files?path=f", None, bob, **{"X-Access-Token": "0" * 32})[0]
+            == 502
+        )
         for path in ("/files?path=f", "/health"):
             headers = {"E2b-Sandbox-Id": id_, "X-Access-Token": token}
             assert call(client, "GET", path, None, bob, **headers)[0] == 502

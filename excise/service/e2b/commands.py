@@ -105,6 +105,9 @@ async def _relay(process: Process, since: int, outlet: Outlet) -> Mapping[str, s
     """What it writes, and how it ended; or the error that the stream ends with instead."""
     terminal = process.terminal is not None
     outlet.put(events.started(process))
+    await (
+        outlet.flush()
+    )  # somebody may wait for this alone, and it may have come later than what is held back
     async for piece in process.follow(since):
         if piece.data:
             outlet.put(events.data(piece, terminal=terminal))

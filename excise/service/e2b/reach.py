@@ -37,18 +37,20 @@ def address_of(headers: Mapping[str, str]) -> tuple[str, int] | None:
 async def reached(desk: Desk, headers: Mapping[str, str]) -> Sandbox:
     """The sandbox, running, for whoever shows its token or its owner's key."""
     address = address_of(headers)
-    if address is None:
-        raise InputError("which sandbox? Send the header E2b-Sandbox-Id, or use its host name")
-    id_, port = address
-    if port != DAEMON_PORT:
-        text = f"port {port} of sandbox {id_[:80]}: The port is not open (only {DAEMON_PORT} is)"
-        raise SandboxGone(text, substrate=NAME, phase=Phase.RUN)
     token = headers.get("x-access-token")
+    if address is None and token is None:
+        raise InputError("which sandbox? Send the header E2b-Sandbox-Id, or use its host name")
+    id_, port = address or (None, DAEMON_PORT)  # old SDKs show the token alone
+    if port != DAEMON_PORT:
+        text = (
+            f"port {port} of sandbox {str(id_)[:80]}: The port is not open (only {DAEMON_PORT} is)"
+        )
+        raise SandboxGone(text, substrate=NAME, phase=Phase.RUN)
     if token is not None:
         sandbox = desk.cloud.by_token(id_, token)
         desk.count(sandbox.owner)
     elif (key := token_of(headers.get("x-api-key"), headers.get("authorization"))) is not None:
-        sandbox = desk.cloud.find(desk.owner(key), id_)
+        sandbox = desk.cloud.find(desk.owner(key), str(id_))
     else:
         raise Unauthorized("no access token: send the sandbox's as X-Access-Token")
     await awake(desk, sandbox)
