@@ -82,6 +82,13 @@ def run(
             help="Cut the blocks to what fits, judged by how long the first one took. [default: all]"
         ),
     ] = None,
+    forgiving: Annotated[
+        bool,
+        typer.Option(
+            "--forgiving",
+            help="Leave out, and name, a substrate on a workload that no sandbox of it can be made for.",
+        ),
+    ] = False,
     stop_after: Annotated[
         int | None,
         typer.Option(
@@ -124,7 +131,14 @@ def run(
     progress: Progress = Silent() if as_json else for_stream(sys.stderr)
     try:
         found = asyncio.run(
-            conduct(asked, directory, progress, stop_after=stop_after, minutes=minutes)
+            conduct(
+                asked,
+                directory,
+                progress,
+                stop_after=stop_after,
+                minutes=minutes,
+                forgiving=forgiving,
+            )
         )
     except Stopped as why:
         typer.echo(f"excise: {why}", err=True)

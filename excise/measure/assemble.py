@@ -22,6 +22,7 @@ from excise.measure.record import OWN_PROGRAMS, Cell, StudyRecord
 from excise.measure.reference import Reference, reference
 from excise.measure.stock import LOOPBACK, Supplies, address_of_host, stock
 from excise.measure.trial import Setting
+from excise.measure.tried import tried
 from excise.substrates import fake, registry
 from excise.substrates.base import Describes, ImportsImages, SpawnsItself, Substrate
 from excise.tasks import cache, forge, load
@@ -48,8 +49,12 @@ async def assembled(
     *,
     resumed: StudyRecord | None = None,
     clock: Clock | None = None,
+    forgiving: bool = False,
 ) -> AsyncIterator[Assembled]:
-    """Prepare the tasks, open the substrates, serve the repositories, record the references."""
+    """Prepare the tasks, open the substrates, serve the repositories, record the references.
+
+    `forgiving` leaves out a cell whose sandbox cannot be made, unless it is the bare process's.
+    """
     clock = clock or SystemClock()
     facts = host.facts(cache.root())
     prepared = {
@@ -74,10 +79,19 @@ async def assembled(
         workloads = {c.workload: workload(c.workload, prepared) for c in planned.cells}
         references = await _references(workloads, supplies, clock, facts, progress)
         _refuse_other_goldens(resumed, references)
-        settings = {
-            c.name: await _setting(c, opened[_key(c)], workloads[c.workload], supplies, references)
-            for c in planned.cells
-        }
+        settings, left_out = {}, {}
+        for c in planned.cells:
+            making = _setting(c, opened[_key(c)], workloads[c.workload], supplies, references)
+            if not forgiving or c.substrate == "local":
+                settings[c.name] = await making
+                continue
+            found = await tried(making, clock)
+            if isinstance(found, Setting):
+                settings[c.name] = found
+            else:
+                left_out[c.name] = found
+                progress.say(f"without {c.name}: {found}")
+        cells = tuple(c for c in planned.cells if c.name in settings)
         record = resumed or StudyRecord(
             id=f"{name}-{secrets.token_hex(4)}",
             started=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -86,14 +100,14 @@ async def assembled(
             blocks=planned.preset.blocks,
             warm_ups=planned.preset.warm_ups,
             version=__version__,
-            cells=planned.cells,
+            cells=cells,
             host=facts,
-            substrates=await _described(planned.cells, opened, settings, clock),
+            substrates=await _described(cells, opened, settings, clock),
             overhead=overhead,
             placement=str(cores),
             limits={k: v for k, v in asdict(limits).items() if k != "cpuset"},
             tasks=dict(planned.tasks),
-            skipped=dict(planned.skipped),
+            skipped={**planned.skipped, **left_out},
             references={name: r.digest for name, r in references.items()},
             doubts=unlike_published(
                 {name: r.digest for name, r in references.items()},

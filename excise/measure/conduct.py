@@ -39,11 +39,12 @@ async def conduct(
     *,
     stop_after: int | None = None,
     minutes: float | None = None,
+    forgiving: bool = False,
 ) -> Study:
     """Run every trial that is not in `directory` yet, and read the study back.
 
     `stop_after` failures of one substrate in a row raise `Stopped`; without it the study goes on whatever fails.
-    Of a study that is begun, `minutes` cut the blocks to what fits; one that is gone on with has its blocks.
+    `forgiving` leaves out what cannot be made. Of a study that is begun, `minutes` cut the blocks to what fits; one that is gone on with has its blocks.
     """
     minutes = fitting.checked(minutes)
     _cancel_on_sigterm()
@@ -63,7 +64,7 @@ async def conduct(
         planned = await decide(asked)
         for name, reason in planned.skipped.items():
             progress.say(f"without {name}: {reason}")
-        async with assembled(planned, _name(directory), progress) as made:
+        async with assembled(planned, _name(directory), progress, forgiving=forgiving) as made:
             with Ledger.create(directory, made.record) as ledger:
                 fitted = await _fitted(made, ledger, progress, minutes)
                 study = Study(fitted.record, read_study(directory).trials)
