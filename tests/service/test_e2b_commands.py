@@ -79,7 +79,7 @@ def test_a_time_limit_ends_the_command_in_the_sdks_own_words(e2b_client):
         box = Sandbox.create(**client.alice)
         with pytest.raises(TimeoutException):
             box.commands.run("sleep 300", timeout=0.5)
-        handle = box.commands.run("sleep 300", timeout=0.5, background=True)
+        handle = box.commands.run("sleep 300", timeout=2.5, background=True)
         with pytest.raises(TimeoutException):
             handle.wait()
         assert box.commands.run("pgrep -x sleep || echo none").stdout == "none\n"
