@@ -31,7 +31,8 @@ ONE_TRUE = Action(TRUE)
 SPEC = Spec(limits=Limits(cpus=None))
 H = "H: spawn and capture in Python"
 LIVE, SECONDS, TURNS = 64, 1.5, 5
-SOAK_ACTIONS, SOAK_BOXES = int(os.environ.get("EXCISE_SOAK", "5000")), 250
+SOAK_ACTIONS = int(os.environ.get("EXCISE_SOAK", "5000"))
+SOAK_BOXES = SOAK_ACTIONS // 10
 BURST = 100
 
 

@@ -17,6 +17,9 @@ from excise.service.sandbox import Sandbox, State
 TOMBSTONES = 10_000
 """Ended sandboxes of which it is remembered why."""
 
+DUES_OF_THE_DEAD = 100
+"""So many may wait among those of the living before they are cleared out."""
+
 
 @dataclass(frozen=True, slots=True)
 class Page:
@@ -146,6 +149,9 @@ class Census:
         if sandbox.name and self._names.get((sandbox.owner, sandbox.name)) == sandbox.id:
             del self._names[sandbox.owner, sandbox.name]
         self.bury(sandbox.id, sandbox.owner, why)
+        if len(self._dues) > 2 * len(self._all) + DUES_OF_THE_DEAD:
+            self._dues = [(s.due_ns, s.number, s) for s in self.living() if s.due_ns is not None]
+            heapq.heapify(self._dues)
 
     def bury(self, id_: str, owner: str, why: str) -> None:
         """Remember why it ended; the oldest is forgotten beyond a bound."""
@@ -173,9 +179,6 @@ class Census:
                 found[sandbox.id] = sandbox
             else:
                 self.due(sandbox)
-        if len(self._dues) > 4 * len(self._all) + 1000:
-            self._dues = [(s.due_ns, s.number, s) for s in self.living() if s.due_ns is not None]
-            heapq.heapify(self._dues)
         return list(found.values())
 
     def next_due_ns(self) -> int | None:

@@ -83,7 +83,7 @@ class Wanted:
     door: str = "native"
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, weakref_slot=True)
 class Sandbox:
     """A sandbox as its owner knows it. Only the cloud writes into one."""
 

@@ -39,8 +39,7 @@ async def link(call: Call) -> web.StreamResponse:
 async def signed_link(call: Call) -> web.StreamResponse:
     box, port = found(call), _port(call.words[1])
     seconds = call.number("expiresInSeconds", DEFAULT_S, most=LONGEST_S)
-    now_s = time.time()
-    token = call.shares.open(box, port, now_s + seconds, now_s)
+    token = call.shares.open(box, port, time.time() + seconds)
     url = f"{call.origin}/preview/{token}/{port}/"
     return answer({"sandboxId": box.id, "port": port, "token": token, "url": url})
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from excise.service.daytona.sessions import Session
 
 NOTE = "daytona"
+MOST_OPENINGS = 1000
 
 
 @dataclass(eq=False, slots=True)
@@ -35,6 +36,8 @@ class Room:
     sessions: dict[str, Session | PlainSession] = field(default_factory=dict)
     ptys: dict[str, Pty] = field(default_factory=dict)
     contexts: dict[str, Context] = field(default_factory=dict)
+    openings: dict[str, tuple[int, float]] = field(default_factory=dict)
+    """By token: the port that it opens, and until when."""
     workdir: str | None = None
     """Where commands start, once it was asked."""
     signing_key: str = field(default_factory=lambda: secrets.token_hex(20))

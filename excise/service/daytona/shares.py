@@ -6,63 +6,48 @@ import base64
 import hashlib
 import hmac
 import secrets
-from dataclasses import dataclass
+from weakref import WeakValueDictionary
 
-from excise.service.sandbox import Sandbox, State
+from excise.service.daytona.room import MOST_OPENINGS, room_of
+from excise.service.sandbox import ID_LENGTH, Sandbox, State
 
-PRUNED_AT = 1000
 FOREVER = 0
 """An address that says so never expires."""
 
 
-@dataclass(frozen=True, slots=True)
-class Opening:
-    """One port of one sandbox, until then."""
-
-    box: Sandbox
-    port: int
-    until_s: float
-
-
 class Shares:
-    """Those of which a key was ever given out, and the ports that tokens open."""
+    """Those of which a key was ever given out, for as long as they live; what tokens open is noted in their rooms."""
 
     def __init__(self) -> None:
-        self._all: dict[str, Sandbox] = {}
-        self._openings: dict[str, Opening] = {}
+        self._all: WeakValueDictionary[str, Sandbox] = WeakValueDictionary()
 
     def add(self, box: Sandbox) -> None:
-        if len(self._all) >= PRUNED_AT:
-            self._all = {k: v for k, v in self._all.items() if v.state is not State.ENDED}
         self._all[box.id] = box
 
     def find(self, id_: str) -> Sandbox | None:
         found = self._all.get(id_)
         return None if found is None or found.state is State.ENDED else found
 
-    def open(self, box: Sandbox, port: int, until_s: float, now_s: float) -> str:
-        """A token that opens that port."""
-        if len(self._openings) >= PRUNED_AT:
-            self._openings = {k: v for k, v in self._openings.items() if _holds(v, now_s)}
-        token = secrets.token_hex(20)
-        self._openings[token] = Opening(box, port, until_s)
+    def open(self, box: Sandbox, port: int, until_s: float) -> str:
+        """A token that opens that port; the oldest of too many opens nothing any more."""
+        self.add(box)
+        token, openings = box.id + secrets.token_hex(20), room_of(box).openings
+        openings[token] = port, until_s
+        if len(openings) > MOST_OPENINGS:
+            del openings[next(iter(openings))]
         return token
 
     def opened(self, token: str, port: int, now_s: float) -> Sandbox | None:
         """What that token opens at that port, if it still does."""
-        found = self._openings.get(token)
-        fits = found is not None and found.port == port and _holds(found, now_s)
-        return found.box if found is not None and fits else None
+        box = self.find(token[:ID_LENGTH])
+        if box is None:
+            return None
+        known, until_s = room_of(box).openings.get(token, (0, 0.0))
+        return box if known == port and now_s < until_s else None
 
     def shut(self, box: Sandbox, token: str) -> None:
         """The token opens nothing any more, if it was one of that sandbox."""
-        found = self._openings.get(token)
-        if found is not None and found.box is box:
-            del self._openings[token]
-
-
-def _holds(opening: Opening, now_s: float) -> bool:
-    return opening.box.state is not State.ENDED and now_s < opening.until_s
+        room_of(box).openings.pop(token, None)
 
 
 def signature_of(key: str, method: str, path: str, expires: int) -> str:
