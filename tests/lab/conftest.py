@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -32,7 +33,7 @@ class Laboratory:
 
     def settings(self) -> dict[str, str]:
         lines = self.run("env").stdout.splitlines()
-        return dict(line.removeprefix("export ").split("=", 1) for line in lines)
+        return dict(shlex.split(line)[1].split("=", 1) for line in lines)
 
     def docker(self, *words: str) -> str:
         host = self.settings()["DOCKER_HOST"]

@@ -14,6 +14,7 @@ import pytest
 from excise.measure.conduct import planned_trials
 from excise.measure.store import read_study
 from tests.contract.conftest import need
+from tests.kubernetes import pods_of
 from tests.lab.conftest import Laboratory
 
 pytestmark = [pytest.mark.lab, pytest.mark.slow, pytest.mark.timeout(300)]
@@ -93,7 +94,7 @@ def test_an_image_that_is_not_there_is_bad_input(laboratory: Laboratory) -> None
 
 
 CONTAINERS = ("docker", "docker+agent", "podman", "podman+agent", "gvisor", "gvisor+agent")
-NAMES = (*CONTAINERS, "bwrap", "vm", "vm-uml")
+NAMES = (*CONTAINERS, "kubernetes", "kubernetes+agent", "bwrap", "vm", "vm-uml")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -116,7 +117,9 @@ def test_a_study_that_is_killed_leaves_nothing_after_a_sweep(
 
 
 def sandboxes(name: str, owner: int) -> list[str]:
-    """What this process has made: containers by their label, directories by their name."""
+    """What this process has made: containers and pods by their marks, directories by their name."""
+    if name.startswith("kubernetes"):
+        return pods_of(owner)
     if name not in CONTAINERS:
         below = Path("/var/tmp") if name == "bwrap" else Path(tempfile.gettempdir())
         state = below / f"excise-{os.getuid()}" / name

@@ -47,22 +47,14 @@ def test_a_cluster_comes_up_twice_survives_a_kill_and_goes_without_a_trace(
 def goes_on_without_its_api_server(laboratory: Laboratory, out: Path) -> None:
     name = "kubernetes+agent"
     words = ("study", "run", "--out", out)
-    plan = (
-        "--substrate",
-        f"{name}:wait=answer",
-        "--workload",
-        "T0",
-        "--blocks",
-        "9",
-        "--seed",
-        "3",
-    )
-    running = laboratory.excise(*words, *plan, "--stop-after", "2")
-    wait_for_trials(running, out, 9)
+    plan = ("--preset", "smoke", "--workload", "T0", "--blocks", "5", "--seed", "3")
+    chosen = ("--substrate", f"{name}:wait=answer", "--stop-after", "2")
+    running = laboratory.excise(*words, *plan, *chosen)
+    wait_for_trials(running, out, 4)
     laboratory.kill("kube-apiserver")
     said = running.communicate()[1]
     assert running.returncode == 1
-    assert f"{name} has failed 2 times in a row" in said
+    assert "has failed 2 times in a row" in said
     failed = [t for t in read_study(out).trials if t.outcome != "ok"]
     assert [t.outcome for t in failed] == ["substrate_error"] * 2
     assert all(t.error is not None and t.error.phase for t in failed)
@@ -71,5 +63,5 @@ def goes_on_without_its_api_server(laboratory: Laboratory, out: Path) -> None:
     said = running.communicate()[1]
     assert running.returncode == 0, said
     outcomes = Counter(t.outcome for t in read_study(out).trials if name in t.cell)
-    assert outcomes["ok"] >= 7
+    assert outcomes["ok"] >= 2
     assert outcomes["substrate_error"] == 2

@@ -237,6 +237,8 @@ async def configured(options: Options) -> tuple[Configuration, str | None]:
         load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
         return configuration, of_pod
     where = options.config or os.environ.get("KUBECONFIG") or str(config_file())
+    if not any(Path(each).exists() for each in where.split(os.pathsep)):  # noqa: ASYNC240
+        raise FileNotFoundError(f"{where} is not there")
     loader = await kube_config.load_kube_config(
         config_file=where,
         context=options.context,

@@ -70,18 +70,10 @@ class Images:
         with tempfile.TemporaryDirectory() as scratch:
             packed = Path(scratch, "image.tar")
             await asyncio.to_thread(as_saved, reference, archive, packed)
-            loading = await asyncio.create_subprocess_exec(
-                *shlex.split(self._load),
-                packed,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.STDOUT,
-            )
-            said, _ = await loading.communicate()
-        if loading.returncode != 0:
-            text = said[-300:].decode("utf-8", "replace").strip()
+            code, said = await _run([*shlex.split(self._load), str(packed)])
+        if code != 0:
             raise SubstrateError(
-                f"{self._load} ended with {loading.returncode}: {text}",
+                f"{self._load} ended with {code}: {said}",
                 substrate=self._cluster.substrate,
                 phase=Phase.CREATE,
             )
@@ -98,6 +90,21 @@ class Images:
         if not await self.has(built.reference):
             await self.load(built.reference, built.archive)
         return built.reference
+
+
+async def _run(argv: list[str]) -> tuple[int, str]:
+    """Its code and the end of what it said."""
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *argv,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+    except OSError as error:
+        raise InputError(f"images cannot be loaded: {error}; see {LOAD}") from error
+    said, _ = await process.communicate()
+    return process.returncode or 0, said[-300:].decode("utf-8", "replace").strip()
 
 
 def as_saved(reference: str, rootfs: Path, into: Path) -> None:

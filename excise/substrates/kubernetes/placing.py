@@ -18,15 +18,15 @@ PROGRAM = f"{FOLDER}/agent"
 ARRIVED = b"\n"
 """Said once the program is there and about to speak: what is sent before might be lost in a reader's buffer."""
 
-_PLACES = ("/.excise", "/tmp/.excise", "/var/tmp/.excise", "/work/.excise")  # noqa: S108  # in the pod
+_PLACES = ("/", "/tmp/", "/var/tmp/", "/work/")  # noqa: S108  # in the pod
 
 
 def by_exec(size: int) -> tuple[str, ...]:
     """Takes the program from its input and becomes it."""
     script = (
         f"for at in {' '.join(_PLACES)}; do "
-        '{ mkdir -p "$at" && : > "$at/agent"; } 2>/dev/null || continue; '
-        f'head -c {size} > "$at/agent" && chmod 555 "$at/agent" && echo && exec "$at/agent" agent --stdio; '
+        'it=$at.excise-agent; { : > "$it"; } 2>/dev/null || continue; '
+        f'head -c {size} > "$it" && chmod 555 "$it" && echo && exec "$it" agent --stdio; '
         "exit 126; done; echo 'no folder can be written' >&2; exit 126"
     )
     return ("sh", "-c", script)
