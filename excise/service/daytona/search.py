@@ -92,7 +92,7 @@ def _class_end(pattern: str, at: int) -> int | None:
 
 def _class(inside: str) -> str:
     negated = inside[:1] in {"!", "^"}
-    letters = re.sub(r"([\\\[\]^&~|])", r"\\\1", inside[1:] if negated else inside)
+    letters = re.sub(r"([\\\[\]^&~|]|-(?=-))", r"\\\1", inside[1:] if negated else inside)
     try:
         re.compile(f"[{letters}]")
     except re.error:

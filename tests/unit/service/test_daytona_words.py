@@ -10,7 +10,7 @@ import stat
 from base64 import urlsafe_b64encode
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from excise.errors import InputError
@@ -225,6 +225,8 @@ def test_within_one_folder_patterns_are_those_of_a_shell(pattern, name):
 
 
 @given(st.text("ab*?[]{},!^\\/.-", max_size=14))
+@example("[a--]")
+@example("[---b]")
 def test_any_pattern_can_be_used(pattern):
     chosen(b"a\0a/b\0", "/t", pattern)
     assert translated(pattern) is not None
