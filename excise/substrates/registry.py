@@ -61,6 +61,7 @@ TABLE: dict[str, Row] = {
     "gvisor+agent": Row(_CONTAINER, {"engine": "docker", **_GVISOR, **_INSIDE}, extra="docker"),
     "vm": Row("excise.substrates.vm", {"machine": "qemu"}),
     "vm+fork": Row("excise.substrates.vm", {"machine": "qemu", "start": "fork"}),
+    "vm-cloud": Row("excise.substrates.vm.cloud", extra="ec2"),
     "vm-uml": Row("excise.substrates.vm", {"machine": "uml"}),
     "kubernetes": Row(_KUBERNETES, extra="kubernetes"),
     "kubernetes+agent": Row(_KUBERNETES, _INSIDE, extra="kubernetes"),

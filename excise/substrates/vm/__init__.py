@@ -2,7 +2,7 @@
 
 `vm` is QEMU: a machine of its own, accelerated where a guest really boots so, else emulated, which its records say.
 `vm+fork` makes its guests of one that has booted. `vm-uml` is user-mode Linux: a whole kernel as an ordinary process
-of an unprivileged user, without help of the hardware, near native in computing.
+of an unprivileged user, without help of the hardware, near native in computing. `vm-cloud` has a package of its own.
 
 A guest is the kernel, our agent as its first process, and an ext4 disk made of the spec's image, of which every
 sandbox has a copy-on-write of its own. Actions go over one kept connection, a serial line of the guest, to the agent.

@@ -42,6 +42,11 @@ class Console:
     def tail(self) -> str:
         return self._tail.decode("utf-8", "replace").strip()
 
+    def listen(self) -> None:
+        """Take what is there by now."""
+        if self._pipe >= 0:
+            self._read()
+
     def close(self) -> None:
         if self._pipe >= 0:
             self._read()
