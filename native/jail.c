@@ -120,8 +120,11 @@ static int enter_root(const struct order *order, const struct mounts *made, cons
     return chdir("/");
 }
 
+/* Nearly always it is there, and an overlay finds that out sooner if it is not first made ready to be written to. */
 static int make_folder(const char *path, mode_t mode)
 {
+    struct stat there;
+    if (lstat(path, &there) == 0) return 0;
     if (mkdir(path, mode) < 0) return errno == EEXIST ? 0 : -1;
     return chmod(path, mode) < 0 ? -1 : chown(path, first_id, first_id);
 }
