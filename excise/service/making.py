@@ -52,7 +52,7 @@ class Making(Abilities):
         with self.coming(Coming(owner, wanted, template.spec.image, self.now_ns())) as coming:
             prepared = await self.builds.prepared(template)
             spec = spec_of(owner, wanted, prepared.spec, self.policy)
-            prepared = moved_in(wanted, prepared, spec)
+            prepared = moved_in(wanted, prepared, spec, self.substrate.isolation)
             self.admit(owner, spec)
             with self.census.named(owner, wanted.name):
                 handle, created_ns = await self._made(owner, spec, prepared)

@@ -55,12 +55,15 @@ def spec_of(owner: str, wanted: Wanted, spec: Spec, policy: Policy) -> Spec:
     return spec
 
 
-def moved_in(wanted: Wanted, prepared: Prepared, spec: Spec) -> Prepared:
+def moved_in(wanted: Wanted, prepared: Prepared, spec: Spec, isolation: Isolation) -> Prepared:
     """On a path of stages, the person is entered into each sandbox, and one stands in the repository.
 
-    Who acts unless somebody is named is root: all that stages hold is root's.
+    Who acts unless somebody is named is root: all that stages hold is root's. A host that nothing stands before is
+    left as it is.
     """
     if wanted.person is None or prepared.stand.user or not (spec.repo or spec.deps):
+        return prepared
+    if isolation is Isolation.NONE:
         return prepared
     stand, steps = prepared.stand, list(prepared.left)
     if spec.repo is not None:

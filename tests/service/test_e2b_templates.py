@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
+from pathlib import Path
 
 import pytest
 from e2b import AsyncSandbox, AsyncTemplate, BuildException, Sandbox, SandboxException, Template
@@ -189,6 +190,18 @@ def test_a_repository_is_named_by_the_template_or_the_metadata_and_kept_ready(
             Sandbox.create(f"stepped?repo=ours&commit={first}", **client.alice)
 
     e2b_client(script, policy=Policy(repositories={"ours": str(folder)}))
+
+
+def test_a_host_that_nothing_stands_before_is_left_as_it_is(e2b_client, repository):
+    folder, (first, _) = repository
+    before = Path("/etc/passwd").read_bytes()
+
+    def script(client):
+        box = Sandbox.create(f"base?repo=ours&commit={first}", **client.alice)
+        assert box.commands.run("git rev-parse HEAD", cwd=str(folder)).stdout
+        assert Path("/etc/passwd").read_bytes() == before
+
+    e2b_client(script, "local", Policy(repositories={"ours": str(folder)}))
 
 
 def test_an_operators_template_of_stages_is_reached_by_its_name(
