@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import fcntl
+import gc
 import os
 import resource
 import signal
@@ -68,6 +69,7 @@ async def run(substrate: Substrate, plan: Plan, said: Callable[[Desk], None]) ->
     stop = _signals()
     _allow_files()
     async with started(substrate, plan) as desk:
+        gc.freeze()  # what was imported stays: a full collection that walks it answers nobody meanwhile
         said(desk)
         LOGGER.info("serving", extra={"url": desk.url, "substrate": substrate.name})
         await stop.get()
