@@ -20,6 +20,7 @@ from excise.substrates.registry import availability
 from excise.substrates.vm.cloud.config import Options
 from excise.substrates.vm.cloud.control import BadRequest, Look, NoCapacity, State, Throttled
 from excise.substrates.vm.cloud.ec2 import Ec2
+from excise.substrates.vm.cloud.gcp import Gcp
 from excise.substrates.vm.cloud.hetzner import Hetzner
 from excise.substrates.vm.cloud.labels import labels_of
 from excise.substrates.vm.cloud.readiness import Step
@@ -159,6 +160,65 @@ def test_a_server_of_hetzner_is_made_seen_listed_and_deleted() -> None:
                 await control.look(made[0])
             assert refused.value.after_s == 3.0
             assert [each.id for each in await control.owned()] == made
+            for each in (*made, made[0]):
+                await control.delete(each)
+            assert await control.owned() == []
+
+        asyncio.run(act())
+        server.shutdown()
+
+
+class Instances(Servers):
+    """The same servers as Compute Engine has them: by name, with an operation for each that is made."""
+
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.servers[asked["name"]] = {"status": "STAGING", **asked}
+        self._say(200, {"name": f"make-{asked['name']}"})
+
+    def do_GET(self) -> None:
+        name = self.path.rpartition("/")[2]
+        if "?" in self.path:
+            every, first = list(self.servers.values()), "pageToken" not in self.path
+            more = {"nextPageToken": "second"} if first else {}
+            self._say(200, {"items": every[:2] if first else every[2:], **more})
+        elif name.startswith("make-"):
+            errors = [{"code": "ZONE_RESOURCE_POOL_EXHAUSTED", "message": "none left"}]
+            refused = {"error": {"errors": errors}} if name.endswith("unlucky") else {}
+            self._say(200, {"status": "DONE", **refused})
+        elif name in self.servers:
+            self._say(200, self.servers[name])
+            way = [{"networkIP": "10.0.0.2", "accessConfigs": [{"natIP": "192.0.2.1"}]}]
+            self.servers[name] |= {"status": "RUNNING", "networkInterfaces": way}
+        else:
+            self._say(404, {"error": {"message": "none", "errors": [{"reason": "notFound"}]}})
+
+
+def test_an_instance_of_compute_engine_is_made_seen_listed_and_deleted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given = {"provider": "gcp", "image": "debian", "type": "e2-small", "region": "europe-west3-a"}
+    with pytest.raises(InputError, match="GOOGLE_CLOUD_PROJECT"):
+        Gcp(Options.of(given), "secret")
+    monkeypatch.setenv("GOOGLE_CLOUD_PROJECT", "p")
+    handler = type("Handler", (Instances,), {"servers": {}, "throttled": []})
+    with HTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        endpoint = f"http://127.0.0.1:{server.server_port}"
+        control = Gcp(Options.of({**given, "endpoint": endpoint}), "secret")
+        mine = labels_of(myself())
+
+        async def act() -> None:
+            made = [await control.create(f"m{n}", mine) for n in range(3)]
+            assert (await control.look("m0")).state is State.PENDING
+            assert await control.look("m0") == Look(State.RUNNING, "192.0.2.1")
+            await control.create("unlucky", mine)
+            with pytest.raises(NoCapacity, match="none left"):
+                await control.look("unlucky")
+            await control.delete("unlucky")
+            assert [(each.id, each.labels) for each in await control.owned()] == [
+                (name, mine) for name in made
+            ]
             for each in (*made, made[0]):
                 await control.delete(each)
             assert await control.owned() == []

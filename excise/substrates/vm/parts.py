@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import lzma
 import os
+import shlex
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +16,9 @@ from excise.substrates.vm.config import Options
 VARIABLE = "EXCISE_VM"
 """Names a folder of parts, as `lab/vm` fills one: linux.uml, kernel, modules/."""
 
-LAB = 'lab/up vm; eval "$(lab/env)"'
+LAB = Path(__file__).resolve().parents[3] / "lab" / "vm"
+"""In a checkout: fetches all of it on a bare Debian machine."""
+
 SEARCH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -26,6 +29,14 @@ class Missing(InputError):
         super().__init__(f"{message}; try: {remedy}")
         self.reason = message
         self.remedy = remedy
+
+
+def remedy(lab: Path = LAB) -> str:
+    """What to type so that the parts are there."""
+    if not lab.is_file():
+        return f"export {VARIABLE}=FOLDER, with linux.uml, or a kernel and its modules/, in it"
+    name = shlex.quote(str(lab))
+    return f'{name} up && eval "$({name} env)"'
 
 
 def program(name: str, package: str) -> Path:
@@ -57,10 +68,10 @@ def qemu_parts(options: Options) -> QemuParts:
     program("qemu-img", "qemu-utils")
     place = folder(options)
     if place is None:
-        raise Missing(f"no kernel for guests: {VARIABLE} names no folder with one", LAB)
+        raise Missing(f"no kernel for guests: {VARIABLE} names no folder with one", remedy())
     for name in ("kernel", "modules"):
         if not (place / name).exists():
-            raise Missing(f"there is no {name} in {place}", LAB)
+            raise Missing(f"there is no {name} in {place}", remedy())
     return QemuParts(qemu, place / "kernel", place / "modules")
 
 
@@ -76,11 +87,13 @@ def uml_kernel(options: Options) -> Path:
     if place is not None:
         if os.access(place / "linux.uml", os.X_OK):
             return place / "linux.uml"
-        raise Missing(f"there is no linux.uml in {place}", LAB)
+        raise Missing(f"there is no linux.uml in {place}", remedy())
     for name in ("linux.uml", "linux"):
         if found := shutil.which(name):
             return Path(found)
-    raise Missing(f"no user-mode Linux: {VARIABLE} is not set and linux.uml not installed", LAB)
+    raise Missing(
+        f"no user-mode Linux: {VARIABLE} is not set and linux.uml not installed", remedy()
+    )
 
 
 def _plain(module: Path) -> bytes:

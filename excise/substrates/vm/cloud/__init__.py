@@ -23,7 +23,7 @@ __all__ = ["availability", "open_substrate"]
 
 
 def open_substrate(**options: str) -> CloudMachines:
-    """`provider=ec2|hetzner`, `image=`, `type=`, `region=`, `user=`, `key=FILE`, `key_name=`, `endpoint=`, `boot_s=`."""
+    """`provider=ec2|hetzner|gcp`, `image=`, `type=`, `region=`, `user=`, `key=FILE`, `key_name=`, `endpoint=`, `boot_s=`."""
     from excise.substrates.vm.cloud.substrate import CloudMachines
 
     chosen = Options.of(options)

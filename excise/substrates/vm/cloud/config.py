@@ -13,8 +13,9 @@ from excise.substrates.base import Availability
 from excise.substrates.vm.cloud.control import CloudControl
 from excise.substrates.vm.cloud.ssh import Account
 
-PROVIDERS = ("ec2", "hetzner")
-TOKEN = "HCLOUD_TOKEN"  # noqa: S105  # where it is found, not what it is
+PROVIDERS = ("ec2", "hetzner", "gcp")
+TOKENS = {"hetzner": "HCLOUD_TOKEN", "gcp": "GOOGLE_OAUTH_ACCESS_TOKEN"}
+"""Where they are found, for clouds that are spoken to by REST."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,20 +59,25 @@ class Options:
 
     def control(self) -> CloudControl:
         """The driver, which asks for nothing yet."""
+        token = os.environ.get(TOKENS.get(self.provider, ""), "")
         if self.provider == "hetzner":
             from excise.substrates.vm.cloud.hetzner import Hetzner
 
-            return Hetzner(self, os.environ.get(TOKEN, ""))
+            return Hetzner(self, token)
+        if self.provider == "gcp":
+            from excise.substrates.vm.cloud.gcp import Gcp
+
+            return Gcp(self, token)
         from excise.substrates.vm.cloud.ec2 import Ec2
 
         return Ec2(self)
 
     def credentials(self) -> Availability:
         """Whether the environment has any; whether they are good, only the provider knows."""
-        if self.provider == "hetzner":
-            if os.environ.get(TOKEN):
-                return Availability(True, f"Hetzner, with the token of {TOKEN}")
-            return Availability(False, f"{TOKEN} is not set", f"export {TOKEN}=...")
+        if token := TOKENS.get(self.provider):
+            if os.environ.get(token):
+                return Availability(True, f"{self.provider}, with the token of {token}")
+            return Availability(False, f"{token} is not set", f"export {token}=...")
         from excise.substrates.vm.cloud.ec2 import has_credentials
 
         if has_credentials():

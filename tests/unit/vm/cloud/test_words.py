@@ -7,7 +7,7 @@ import json
 import pytest
 
 from excise.errors import InputError
-from excise.substrates.container.owner import myself
+from excise.substrates.container.owner import Owner, myself
 from excise.substrates.vm.cloud import ec2, hetzner
 from excise.substrates.vm.cloud.config import Options
 from excise.substrates.vm.cloud.control import (
@@ -70,6 +70,13 @@ def test_only_the_machines_of_certainly_dead_owners_are_left_behind():
     other_host = {**dead, "excise-owner": f"{boot[::-1]}.{space}.{pid}.1"}
     for labels in (other_host, {"excise": "1"}, {**mine, "excise-owner": "../x"}, {}):
         assert not is_left_behind(labels)
+
+
+def test_an_owner_is_a_label_that_every_cloud_takes():
+    longest = Owner("01234567-89ab-cdef-0123-456789abcdef", "4294967295", 4194304, 10**12)
+    for value in labels_of(longest).values():
+        assert len(value) <= 63
+        assert set(value) <= set("0123456789abcdef.")
 
 
 def test_ssh_is_told_everything_and_asks_nobody(tmp_path):
