@@ -145,6 +145,8 @@ static enum reason judge(int count, char **words, char **environment)
     enum reason reason = asked_for(count, words);
     if (reason != SERVED) return reason;
     if (getauxval(AT_SECURE)) return PRIVILEGED;
+    for (int each = 0; each < 3; each++) /* before anything is opened, which would take their place */
+        if (fcntl(each, F_GETFD) < 0) return DESCRIPTORS;
     if (count == 1 || words[1][1] == 0) reason = isatty(0) ? NOTHING_ASKED : SERVED;
     if (reason != SERVED) return reason;
     if (!read_image(asked_seed(environment))) return *asked_seed(environment) ? VARIABLES : UNREADABLE;
@@ -152,8 +154,6 @@ static enum reason judge(int count, char **words, char **environment)
     if ((reason = asked_among(environment, frozen.terms, frozen.head->terms_bytes)) != SERVED) return reason;
     const void *vdso = (const void *)(uintptr_t)getauxval(AT_SYSINFO_EHDR);
     if (vdso == NULL || memcmp(vdso, frozen.vdso, frozen.head->vdso_bytes) != 0) return KERNEL;
-    for (int each = 0; each < 3; each++)
-        if (fcntl(each, F_GETFD) < 0) return DESCRIPTORS;
     if (!signals_are_usual()) return SIGNALS;
     if (!addresses_are_free(environment[0] ? environment[0] : words[0])) return ADDRESSES;
     for (uint32_t i = 0; i < frozen.head->files; i++)

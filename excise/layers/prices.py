@@ -18,7 +18,14 @@ from excise.layers.layer import Layer
 MOST = 10_000
 """Prices kept; the oldest go first."""
 
-UNKNOWN_S = {"base": 0.2, "image": 20.0, "dependencies": 15.0, "repository": 1.0, "snapshot": 0.0}
+UNKNOWN_S = {
+    "base": 0.2,
+    "image": 20.0,
+    "dependencies": 15.0,
+    "interpreter": 4.0,
+    "repository": 1.0,
+    "snapshot": 0.0,
+}
 """Taken for a kind of which none was ever built here."""
 
 _FILE = "prices.json"

@@ -211,6 +211,10 @@ class _Warms(Pool):
     def warm(self) -> bool:
         return cast("Warms", self.inner).warm
 
+    @property
+    def warmed(self) -> Mapping[str, int]:
+        return cast("Warms", self.inner).warmed
+
     async def warmth(self, box: Handle) -> Mapping[str, int]:
         return await cast("Warms", self.inner).warmth(self._held(box))
 

@@ -11,6 +11,8 @@ from excise.pools.pool import Pool
 from excise.service.cloud import Cloud
 from excise.service.sandbox import NS, Sandbox, State
 from excise.service.taxes import FAILED, LOST, PARTS, STRAGGLER, Rollout
+from excise.substrates.base import Warms
+from excise.warm import counts
 
 SHOWN_SANDBOXES = 500
 SHOWN_ROLLOUTS = 60
@@ -21,6 +23,8 @@ QUANTILES = (0.5, 0.9, 0.99)
 def exposition(cloud: Cloud) -> str:
     """Everything in the text format of Prometheus."""
     text = cloud.metrics.exposition(_gauges(cloud))
+    if isinstance(cloud.substrate, Warms):
+        text += "\n".join(counts.metrics(cloud.substrate.warmed)) + "\n"
     if isinstance(cloud.substrate, Pool):
         text += cloud.substrate.metrics()
     return text

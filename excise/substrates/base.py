@@ -313,6 +313,11 @@ class Warms(Protocol):
 
     warm: bool
 
+    @property
+    def warmed(self) -> Mapping[str, int]:
+        """The same of all sandboxes that have ended."""
+        ...
+
     async def warmth(self, box: Handle) -> Mapping[str, int]:
         """How often the interpreter was served, and why else it was not."""
         ...

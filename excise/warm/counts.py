@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Mapping
 from enum import StrEnum
 
 PLACE = "/var/lib/excise/counts"
@@ -80,11 +81,11 @@ def taken(upper: int) -> Counter[Reason]:
         os.close(at)
 
 
-def metrics(told: Counter[Reason]) -> list[str]:
+def metrics(told: Mapping[str, int]) -> list[str]:
     """As Prometheus reads them."""
     name = "excise_warm_interpreter_runs_total"
     lines = [
         f"# HELP {name} Invocations of interpreters that are kept warm.",
         f"# TYPE {name} counter",
     ]
-    return [*lines, *(f'{name}{{outcome="{reason}"}} {told[reason]}' for reason in Reason)]
+    return [*lines, *(f'{name}{{outcome="{reason}"}} {told.get(reason, 0)}' for reason in Reason)]

@@ -21,7 +21,7 @@ PACKAGES = {
         f"{PYTEST} -v tests/test_abc.py tests/test_config.py",
         f"{PYTEST} -q --cov=attr --cov-report=term-missing tests/test_filters.py",
         f"{PYTEST} -q -n 2 tests/test_cmp.py",
-        "coverage run -m pytest -q tests/test_abc.py; coverage report",
+        "coverage run --rcfile=/dev/null --source=src/attr -m pytest -q tests/test_abc.py; coverage report --rcfile=/dev/null",
     )),
     "pluggy": ("1.6.0", "7dcc130b76258d33b90f61b658791dede3486c3e6bfb003ee5c9bfb396dd22f3", "src", (
         f"{PYTEST} -q testing/test_hookcaller.py testing/test_multicall.py",

@@ -287,6 +287,8 @@ def _refuse(name: str, spec: Spec) -> None:
         raise InputError(
             f"{name} lays no repository and no dependencies: name an image that holds them"
         )
+    if spec.warm:
+        raise InputError(f"{name} keeps no interpreter warm: leave Spec.warm out, or take a jail")
     if isinstance(spec.egress, Allow):
         raise InputError(
             f"{name} is asked for all of the network or none, not for a list of targets"

@@ -30,6 +30,8 @@ def pod_of(
     """The body of the request. `marked` says whose it is."""
     if spec.deps:
         raise InputError("pods lay no dependencies: name an image that holds them")
+    if spec.warm:
+        raise InputError("pods keep no interpreter warm: leave Spec.warm out, or take a jail")
     if isinstance(spec.egress, Allow):
         raise InputError(
             "kubernetes cannot limit egress to a list: take Egress.NONE or Egress.FULL, or the jail"

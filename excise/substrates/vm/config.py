@@ -101,6 +101,8 @@ def shape_of(spec: Spec, name: str, host_processors: int) -> Shape:
 def _refuse(spec: Spec, name: str) -> None:
     if spec.deps:
         raise InputError(f"{name} lays no dependencies: name an image that holds them")
+    if spec.warm:
+        raise InputError(f"{name} keeps no interpreter warm: leave Spec.warm out, or take a jail")
     if not isinstance(spec.egress, Egress):
         raise InputError(
             f"{name} cannot limit egress to a list: take Egress.NONE, or the jail, which can"

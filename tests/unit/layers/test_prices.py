@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import pytest
+
 from excise.layers import prices
 from excise.layers.prices import Price, Prices
+from excise.pools.stage import Kind
 
 
 def built(seconds: float, size: int = 1):
@@ -24,6 +27,11 @@ def test_what_was_never_built_costs_what_its_kind_costs_here_or_else_a_guess(tmp
     known.note("repository", "b", built(3.0))
     known.note("dependencies", "c", built(100.0))
     assert known.of("repository", "new").seconds == 2.0
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_every_kind_of_stage_has_a_price(tmp_path, kind: Kind) -> None:
+    assert Prices(tmp_path).of(kind, "never built").seconds >= 0
 
 
 def test_the_last_price_stands_and_several_layers_add_up(tmp_path) -> None:
