@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import secrets
 from collections import Counter, deque
 
 import aiohttp
@@ -22,7 +23,7 @@ async def come_and_go(http: aiohttp.ClientSession, url: str, count: int) -> None
             return await answer.json() if "json" in answer.content_type else {}
 
     async def native(number: int) -> None:
-        headers = {"Idempotency-Key": f"{url}{number}{gc.get_count()}"}
+        headers = {"Idempotency-Key": secrets.token_hex(8)}
         box = (await asked("POST", "/v1/sandboxes", json={}, headers=headers))["id"]
         headers = {"Action-Id": f"action{number}"}
         await asked("POST", f"/v1/sandboxes/{box}/run", json={"argv": ["true"]}, headers=headers)
