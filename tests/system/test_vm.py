@@ -82,8 +82,9 @@ def test_its_limits_are_its_hardware(name: str) -> None:
         assert processors == "1"
         assert 80 < int(memory.split()[1]) / 1024 < 128
         assert 100 < int(disk.split()[1]) / 1024 <= 128
-        greedy = await substrate.run(box, Action.shell(GREEDY))
-        assert (greedy.exit_code, greedy.oom) == (137, True)
+        if name == "vm-uml":  # emulated, a guest that is short of memory is so for half a minute
+            greedy = await substrate.run(box, Action.shell(GREEDY))
+            assert (greedy.exit_code, greedy.oom) == (137, True)
         bomb = "for i in $(seq 100); do sleep 9 & done"  # of sh: bash would try again for a while
         assert b"fork" in (await substrate.run(box, Action(("sh", "-c", bomb)))).stderr
         await substrate.quiet(box)
