@@ -138,10 +138,6 @@ class Machine:
         ours = [line for line in lines if line.startswith("excise-guest:")]
         return "; ".join(ours or lines[-3:])
 
-    @property
-    def alive(self) -> bool:
-        return self._process.poll() is None
-
     async def agent(self) -> AsyncConnection:
         """A connection to the agent, as soon as the guest has booted. Asked for once."""
         line = self._line
