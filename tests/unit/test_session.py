@@ -20,6 +20,7 @@ from excise import (
     SubstrateError,
 )
 from excise.lifecycle import State
+from excise.noting import note
 from excise.tax.breakdown import break_down
 
 S = 1_000_000_000
@@ -58,6 +59,33 @@ def test_marks_are_exact_to_the_nanosecond():
     assert (parts.gap_ns, parts.cleanup_ns) == (1_500_000_000, 300_000_000)
     assert parts.total_ns == clock.now_ns() - 6 * S
     assert len(marks.set_up_actions) == 1
+
+
+class Telling(Fake):
+    """Sees more of its sandboxes' beginning than the contract asks for."""
+
+    async def ready(self, box):
+        note("answered")
+        await super().ready(box)
+        note("ready_seen")
+
+
+def test_what_a_driver_notes_stands_beside_the_marks_and_moves_none_of_them():
+    clock = FakeClock(7 * S)
+    fake = Telling(WRITTEN, clock=clock)
+
+    async def trial():
+        async with Session(fake, clock=clock) as session:
+            await session.act(Action(("true",)))
+        return session
+
+    session = asyncio.run(trial())
+    assert session.taken["ready_seen"] - session.taken["answered"] == 200_000_000
+    assert session.taken["ready"] - session.taken["ready_seen"] == 50_000_000
+    parts = break_down(session.marks)
+    assert (parts.create_ns, parts.ready_ns) == (800_000_000, 250_000_000)
+    note("nobody listens")
+    assert "nobody listens" not in session.taken
 
 
 @pytest.mark.parametrize("phase", [Phase.CREATE, Phase.READY, Phase.RUN])

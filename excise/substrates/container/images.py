@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from pathlib import Path
 
 import aiodocker
 
-from excise.errors import InputError, Phase
+from excise.errors import Phase
 from excise.substrates.container.config import HOST, Options
 from excise.substrates.container.engine import TRANSFER_DEADLINE_S, Engine
+from excise.substrates.host_image import host_image
 
 
 class Images:
@@ -77,13 +77,7 @@ class Images:
 
     async def _of_this_host(self) -> str:
         if self._host is None:
-            from excise.layers.host import build_rootfs
-            from excise.tasks.cache import root
-
-            try:
-                built = await asyncio.to_thread(build_rootfs, out=root() / "images")
-            except OSError as error:
-                raise InputError(f"cannot build an image of this host: {error}") from error
+            built = await host_image()
             if not await self.has(built.reference):
                 await self.load(built.reference, built.archive)
             self._host = built.reference

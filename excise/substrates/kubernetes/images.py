@@ -15,6 +15,7 @@ from pathlib import Path
 
 from excise.errors import InputError, Phase, SubstrateError
 from excise.substrates.container.config import HOST
+from excise.substrates.host_image import host_image
 from excise.substrates.kubernetes.cluster import Cluster
 from excise.substrates.kubernetes.options import Options
 
@@ -80,13 +81,7 @@ class Images:
         self._there.add(reference)
 
     async def _of_this_host(self) -> str:
-        from excise.layers.host import build_rootfs
-        from excise.tasks.cache import root
-
-        try:
-            built = await asyncio.to_thread(build_rootfs, out=root() / "images")
-        except OSError as error:
-            raise InputError(f"cannot build an image of this host: {error}") from error
+        built = await host_image()
         if not await self.has(built.reference):
             await self.load(built.reference, built.archive)
         return built.reference
