@@ -175,7 +175,8 @@ def _refused(place: Place, error: OSError) -> SubstrateUnavailable:
     text = f"cannot make a cgroup in {place.path}: {error.strerror}"
     if error.errno == errno.EBUSY:  # the root of a container on a host of version 2
         main = place.path / "main"
-        move = f"for p in $(cat {place.path}/cgroup.procs); do echo $p > {main}/cgroup.procs; done"
+        each = f"for p in $(cat {place.path}/cgroup.procs)"  # itself one of them, and gone by then
+        move = f"{each}; do echo $p > {main}/cgroup.procs || :; done 2>/dev/null"
         text += f"; a cgroup with processes hands no controllers down: mkdir {main}; {move}"
     return unavailable(text)
 
