@@ -158,7 +158,8 @@ run_part() {
   fi
   [ -z "$most" ] || blocks=$((most < blocks ? most : blocks))
   local time=$MOST_MINUTES
-  [ -z "$minutes" ] || time=$(python3 -c "print($minutes * $share / 100)")
+  # a fifth is for what stands around the trials: images, tasks, the burst, the report
+  [ -z "$minutes" ] || time=$(python3 -c "print($minutes * $share / 125)")
   # shellcheck disable=SC2086
   excise study run --out "$where" "${how[@]}" --blocks "$blocks" --minutes "$time" $flags $what --json >/dev/null
 }

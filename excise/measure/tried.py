@@ -33,4 +33,6 @@ async def tried(making: Awaitable[Setting], clock: Clock) -> Setting | str:
         return str(error).partition("\n")[0]
     except TimeoutError:
         return f"its sandbox was not there after {PATIENCE_S:g} s"
+    except Exception as error:  # noqa: BLE001  # whatever is wrong with it is its own, and told
+        return f"{type(error).__name__}: {error}".partition("\n")[0]
     return setting

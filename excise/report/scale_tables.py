@@ -5,9 +5,13 @@ from __future__ import annotations
 from itertools import groupby
 
 from excise.report import units
+from excise.report.scale import shape
 from excise.report.table import Said, Table, said
 from excise.report.units import UNKNOWN
 from excise.report.values import PRICED_THINK_S, THINK_S, TWIN, Summary
+from excise.tax.economics import Shape, cost_usd
+from excise.tax.interval import Interval
+from excise.tax.prices import Price, latest
 from excise.tax.projection import table_1
 
 
@@ -80,6 +84,34 @@ def prices(summary: Summary) -> Table:
             if h.label != TWIN
         ),
     )
+
+
+def costs(summary: Summary) -> Table:
+    """What a trial on a hosted sandbox is billed, or would be where a service on this machine stood in for it."""
+    table = latest()
+    of = {name: price for price in table.price for name in price.substrates}
+    size = shape(summary.limits)
+    return Table(
+        "costs",
+        "What a trial costs at the provider's list price",
+        f"From create to destroy, at the mean total and the study's sandbox size ({size.vcpus:g} vCPU, {size.memory_gib:g} GiB), "
+        f"list prices of {table.date}: {table.note}. `on=loopback` was not billed by anybody.",
+        ("workload", "substrate", "ok / n", "USD per thousand trials"),
+        tuple(
+            (
+                Said(c.workload),
+                Said(c.label),
+                Said(f"{c.ok} / {c.n}"),
+                said(_cost(c.total_mean, of[c.substrate], size), units.dollars_interval),
+            )
+            for c in summary.cells
+            if c.substrate in of and c.total_mean is not None
+        ),
+    )
+
+
+def _cost(total: Interval, price: Price, size: Shape) -> Interval:
+    return total.mapped(lambda held_s: 1000 * cost_usd(price, size, held_s))
 
 
 def lengths(summary: Summary) -> Table:

@@ -10,7 +10,7 @@ from excise.report.comparison_tables import effects, ratios, sessions, undisturb
 from excise.report.load_tables import loads
 from excise.report.readiness_table import readiness
 from excise.report.scale import emulated
-from excise.report.scale_tables import hours, lengths, marginal, prices
+from excise.report.scale_tables import costs, hours, lengths, marginal, prices
 from excise.report.table import Said, Table, said
 from excise.report.units import NONE, UNKNOWN
 from excise.report.values import CellValues, Summary
@@ -37,6 +37,7 @@ def tables(summary: Summary, *, empty: bool = False) -> tuple[Table, ...]:
         marginal,
         hours,
         prices,
+        costs,
         lengths,
         loads,
         readiness,

@@ -24,6 +24,8 @@ class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     minimum_s: float = 0.0
     source: str
     note: str = ""
+    substrates: tuple[str, ...] = ()
+    """Our names of what is bought there."""
 
 
 class Gpu(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
