@@ -22,7 +22,9 @@ from .conftest import Make
 def mounts() -> set[str]:
     """Mount points of the host, less those that other programs may come and go with."""
     lines = Path("/proc/self/mountinfo").read_text().splitlines()
-    return {line.split()[4] for line in lines if "excise" in line or "overlay" in line}
+    engines = ("/docker/", "/containers/", "/containerd/")
+    ours = (line for line in lines if "excise" in line or " overlay " in line)
+    return {line.split()[4] for line in ours if not any(each in line for each in engines)}
 
 
 def kin(pid: int) -> set[int]:
