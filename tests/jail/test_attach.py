@@ -18,6 +18,7 @@ from excise.jail.spawner import Spawner
 from excise.jail.sweep import ATTACH, sweep
 
 pytestmark = [
+    pytest.mark.alone,
     pytest.mark.usefixtures("able"),
     pytest.mark.skipif(
         not Path("/sys/fs/cgroup/unified").is_mount(),

@@ -123,7 +123,7 @@ def error_of(told: Told, cloud: str, phase: Phase) -> ExciseError:
     """The exception to raise."""
     kind = kind_of(told, phase)
     words = " ".join(told.message.split())[:400]
-    text = f"{kind}: {words}" if words else f"{kind} ({told.type})"
+    text = f"{kind}: {words}" if words else f"{kind} ({' '.join(told.type.split())})"
     if kind in {Kind.REFUSED, Kind.MISSING_IMAGE}:
         return InputError(f"{cloud}: {text}")
     if kind is Kind.DISK_FULL:
