@@ -22,10 +22,13 @@ _PLACES = ("/", "/tmp/", "/var/tmp/", "/work/")  # noqa: S108  # in the pod
 
 
 def by_exec(size: int) -> tuple[str, ...]:
-    """Takes the program from its input and becomes it."""
+    """Takes the program from its input and becomes it.
+
+    `true` and not `:`, with which a shell ends where it cannot write: that one is a special builtin.
+    """
     script = (
         f"for at in {' '.join(_PLACES)}; do "
-        'it=$at.excise-agent; { : > "$it"; } 2>/dev/null || continue; '
+        'it=$at.excise-agent; { true > "$it"; } 2>/dev/null || continue; '
         f'head -c {size} > "$it" && chmod 555 "$it" && echo && exec "$it" agent --stdio; '
         "exit 126; done; echo 'no folder can be written' >&2; exit 126"
     )
